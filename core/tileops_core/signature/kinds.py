@@ -1,0 +1,112 @@
+"""The sorts that names and expressions have.
+
+A parameter's kind follows from its manifest ``type`` (:mod:`tileops_core.signature.types`); a
+``forall`` index states its kind; an expression's kind is computed from its parts.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(slots=True)
+class Kind:
+    """Base of all kinds."""
+
+
+@attrs.frozen(slots=True)
+class IntKind(Kind):
+    """A Python int, never a bool."""
+
+
+@attrs.frozen(slots=True)
+class DimKind(IntKind):
+    """A non-negative int; may be used wherever an int may."""
+
+
+@attrs.frozen(slots=True)
+class BoolKind(Kind):
+    """True or False."""
+
+
+@attrs.frozen(slots=True)
+class EnumKind(Kind):
+    """One of finitely many words."""
+
+    words: tuple[str, ...]
+
+
+@attrs.frozen(slots=True)
+class DTypeKind(Kind):
+    """A torch dtype by its short name; ``members`` None means any."""
+
+    members: tuple[str, ...] | None = None
+
+
+@attrs.frozen(slots=True)
+class ShapeKind(Kind):
+    """A tuple of Dim."""
+
+
+@attrs.frozen(slots=True)
+class AxesKind(Kind):
+    """An int, a tuple of ints or (when ``optional``) None: the ``dim=`` of reductions."""
+
+    optional: bool = True
+
+
+@attrs.frozen(slots=True)
+class IntTupleKind(Kind):
+    """``int | tuple[int, ...]`` of a fixed ``length`` (a stride, a padding)."""
+
+    length: int
+
+
+@attrs.frozen(slots=True)
+class SeqKind(Kind):
+    """A list of ints that exists only while a workload row is instantiated."""
+
+
+@attrs.frozen(slots=True)
+class ScalarKind(Kind):
+    """A Python number or text; ``types`` among ``"int" "float" "bool" "str" "complex"``."""
+
+    types: tuple[str, ...]
+
+
+@attrs.frozen(slots=True)
+class MaybeKind(Kind):
+    """A value of ``of``, or None."""
+
+    of: Kind
+
+
+@attrs.frozen(slots=True)
+class DeviceKind(Kind):
+    """``torch.device | str | None``: the call device."""
+
+
+@attrs.frozen(slots=True)
+class TensorKind(Kind):
+    """A tensor's name: readable only by ``present`` and ``bytes``."""
+
+
+INT = IntKind()
+DIM = DimKind()
+BOOL = BoolKind()
+SHAPE = ShapeKind()
+FLOAT = ScalarKind(("float",))
+ANY_DTYPE = DTypeKind(None)
+TENSOR = TensorKind()
+
+
+def is_int(kind: Kind) -> bool:
+    """Whether values of this kind are plain ints."""
+    return isinstance(kind, IntKind)
+
+
+def is_number(kind: Kind) -> bool:
+    """Whether arithmetic works on values of this kind."""
+    return is_int(kind) or (
+        isinstance(kind, ScalarKind) and not {"str"} & set(kind.types)
+    )

@@ -1,0 +1,185 @@
+"""A signature: what one entry says, with every name resolved and every expression kind-checked.
+
+Built by :func:`tileops_core.signature.build.build_signature` from a Spec; read by the plan, the
+records, the command line and the validator. Holds no torch object: dtypes are short names
+(``"float16"``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from tileops_core.signature.kinds import Kind
+from tileops_core.spans import Span
+from tileops_core.spec.expressions import Expr
+
+
+class _Required:
+    """The default of a parameter that has none."""
+
+    def __repr__(self) -> str:
+        return "<required>"
+
+
+REQUIRED = _Required()
+
+Phase = Literal["construction", "domain", "call"]
+"""When a refinement is checked, or (without ``domain``) a ``let`` is computed.
+
+construction: reads constructor parameters alone. domain: also presence and dtypes, checked before
+any type-family branch is chosen. call: reads solved indices.
+"""
+
+
+@attrs.frozen(slots=True)
+class IndexDecl:
+    """A ``forall`` index: its kind is Dim, Shape, DType or Seq."""
+
+    name: str
+    kind: Kind
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Param:
+    """A constructor parameter. ``annotation`` is the manifest's type text, for help and stubs."""
+
+    name: str
+    kind: Kind
+    default: Any
+    kw_only: bool
+    annotation: str
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class ShapeCase:
+    """A shape on one branch: ``when`` None means always; ``axes`` may hold ``Splice`` nodes.
+
+    The cases of one tensor exclude each other and leave no accepted value out.
+    """
+
+    when: Expr | None
+    axes: tuple[Expr, ...]
+
+
+@attrs.frozen(slots=True)
+class TensorDecl:
+    """What inputs and outputs share. ``dtype_text`` and ``shape_text`` are as the entry has them."""
+
+    name: str
+    dtype: Expr
+    shape: tuple[ShapeCase, ...]
+    dtype_text: str
+    shape_text: str
+    span: Span = attrs.field(eq=False)
+    dtype_span: Span = attrs.field(eq=False)
+    shape_span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Input(TensorDecl):
+    """``optional``: False, True, or the condition under which the tensor must be passed (and
+    otherwise must not). ``mutated``: False, True, or the condition under which it is written."""
+
+    optional: bool | Expr = False
+    kw_only: bool = False
+    contiguous: bool = False
+    mutated: bool | Expr = False
+    write_only: bool = False
+    on_cpu: bool = False
+
+
+@attrs.frozen(slots=True)
+class Output(TensorDecl):
+    """``nullable``: the condition under which the output is None, or None. ``buffer``: the caller
+    may pass ``out=``. ``alias``: the written input this output is, on branches that write it."""
+
+    nullable: Expr | None = None
+    buffer: bool = False
+    alias: str | None = None
+
+
+@attrs.frozen(slots=True)
+class Let:
+    """A named quantity; the signature lists them so that each reads only earlier ones."""
+
+    name: str
+    kind: Kind
+    expr: Expr
+    phase: Phase
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Rule:
+    """A refinement; ``text`` is the entry's own."""
+
+    expr: Expr
+    text: str
+    phase: Phase
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Roofline:
+    """``flops`` and ``bytes`` inline (``bytes`` None: derived from effects), or ``func``."""
+
+    flops: Expr | None
+    bytes: Expr | None
+    func: str | None
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Workload:
+    """A row: parameters given, the optional tensors passed, index values, dtype cases."""
+
+    label: str
+    params: Mapping[str, Any]
+    some: tuple[str, ...]
+    indices: Mapping[str, Any]
+    dtype_cases: tuple[Mapping[str, str], ...]
+    small: Mapping[str, Any] | None
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Signature:
+    """One op's contract. Tuples keep the entry's order, but ``lets`` are sorted by need."""
+
+    op: str
+    family: str
+    status: Literal["implemented", "spec-only"]
+    ref_api: str | None
+    indices: tuple[IndexDecl, ...]
+    params: tuple[Param, ...]
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    lets: tuple[Let, ...]
+    rules: tuple[Rule, ...]
+    roofline: Roofline | None
+    workloads: tuple[Workload, ...]
+    entry_hash: str
+    span: Span = attrs.field(eq=False)
+
+    def kind_of(self, name: str) -> Kind:
+        """The kind of an index, parameter, let or tensor. Raises KeyError for other names."""
+        return self._kinds()[name]
+
+    def _kinds(self) -> dict[str, Kind]:
+        from tileops_core.signature.kinds import TENSOR
+
+        kinds: dict[str, Kind] = {d.name: d.kind for d in self.indices}
+        kinds.update((p.name, p.kind) for p in self.params)
+        kinds.update((d.name, d.kind) for d in self.lets)
+        kinds.update((t.name, TENSOR) for t in (*self.inputs, *self.outputs))
+        return kinds
+
+    @property
+    def out_buffer(self) -> Output | None:
+        """The output that a caller may pass as ``out``, if the entry has one."""
+        return next((o for o in self.outputs if o.buffer), None)

@@ -1,0 +1,171 @@
+"""The nodes of the manifest's expression language.
+
+Text becomes these nodes in :mod:`tileops_core.spec.grammar`; :mod:`tileops_core.signature`
+gives them kinds; :mod:`tileops_core.plan` writes them as Python. Nothing ever evaluates text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import attrs
+
+from tileops_core.spans import Span
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Expr:
+    """An expression and where it stands. Equality compares meaning, not place."""
+
+    span: Span = attrs.field(eq=False, repr=False)
+
+    def children(self) -> Iterator[Expr]:
+        """Direct sub-expressions, in reading order."""
+        for field in attrs.fields(type(self)):
+            yield from _exprs_in(getattr(self, field.name))
+
+    def walk(self) -> Iterator[Expr]:
+        """This node and everything below it, in reading order."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+
+def _exprs_in(value: object) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _exprs_in(item)
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Const(Expr):
+    """An int, float (``inf`` included), string or boolean."""
+
+    value: int | float | str | bool
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Name(Expr):
+    """An index, parameter, tensor, ``let`` name, generator variable or dtype constant."""
+
+    id: str
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class TupleOf(Expr):
+    """``(a, b)``: a tuple as a value."""
+
+    items: tuple[Expr, ...]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Unary(Expr):
+    """``-x`` or ``not x``."""
+
+    op: str
+    operand: Expr
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Binary(Expr):
+    """``+ - * / // % **``."""
+
+    op: str
+    left: Expr
+    right: Expr
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Compare(Expr):
+    """A chain ``first op x op y``; ops are ``== != < <= > >= in`` and ``not in``."""
+
+    first: Expr
+    rest: tuple[tuple[str, Expr], ...]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class BoolOp(Expr):
+    """``and`` or ``or`` over two or more items."""
+
+    op: str
+    items: tuple[Expr, ...]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class IfElse(Expr):
+    """``then if condition else otherwise``."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Call(Expr):
+    """A primitive, named by its (dotted) name; only constants and expressions as arguments."""
+
+    function: str
+    args: tuple[Expr, ...] = ()
+    keywords: tuple[tuple[str, Expr], ...] = ()
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Index(Expr):
+    """``value[index]``."""
+
+    value: Expr
+    index: Expr
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Slice(Expr):
+    """``value[start:stop]``."""
+
+    value: Expr
+    start: Expr | None = None
+    stop: Expr | None = None
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Field(Expr):
+    """``v.value`` of a value known to be present, or a field of an algebraic value."""
+
+    value: Expr
+    name: str
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Each(Expr):
+    """``element for variable in sequence``: only as the argument of sum, all, max, min, prod."""
+
+    element: Expr
+    variable: str
+    sequence: Expr
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Splice(Expr):
+    """``*value``: only among the axes of a shape."""
+
+    value: Expr
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class FamilyUse(Expr):
+    """``Family[arg, ...]``: only as a whole shape."""
+
+    family: str
+    args: tuple[Expr, ...]
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Axes(Expr):
+    """``[axis, ...]``: a shape written out; items may be :class:`Splice`."""
+
+    items: tuple[Expr, ...]
+
+
+ShapeExpr: TypeAlias = FamilyUse | Axes
