@@ -1,0 +1,29 @@
+"""Run with `python -I` in an environment that holds nothing but the wheels; exits 1 on a fault.
+
+No test of pytest's: the wheels session of noxfile.py runs it away from the source tree.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import torch
+
+import tileops_core
+from tileops_core.ops.norm import RMSNormFwdOp
+
+ours = ["tileops-manifest", "tileops-core", "tileops-reference", "tileops-tilelang"]
+versions = {name: version(name) for name in ours}
+assert len(set(versions.values())) == 1, versions
+assert tileops_core.__version__ == versions["tileops-core"], tileops_core.__version__
+assert Path(tileops_core.__file__).is_relative_to(sys.prefix), tileops_core.__file__
+assert tileops_core.load_failures() == (), tileops_core.load_failures()
+
+x, weight = torch.randn(4, 64), torch.randn(64)
+for target in (None, "reference"):
+    op = RMSNormFwdOp(normalized_shape=(64,), target=target)
+    expected = torch.nn.functional.rms_norm(x, (64,), weight, None)
+    torch.testing.assert_close(op(x, weight), expected)
+    print(f"RMSNormFwdOp, target={target}: served by {op.last_call.served_by}")
