@@ -99,10 +99,8 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["dev"])
 def bench(session: nox.Session) -> None:
-    """Print the measured figures that the README speaks of; arguments name scripts."""
-    names = session.posargs or sorted(path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
-    for name in names:
-        run(session, "python", f"benchmarks/{name}.py", OMP_NUM_THREADS="1")
+    """Measure what calls, constructions and cold starts cost; see benchmarks/__init__.py."""
+    run(session, "python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session(reuse_venv=False)
