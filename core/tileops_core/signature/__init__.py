@@ -1,0 +1,1 @@
+"""A Spec becomes a Signature: names resolved, kinds checked, families expanded."""

@@ -1,0 +1,1 @@
+"""Manifest text becomes a Spec: YAML nodes with places, a closed grammar, attrs entries."""

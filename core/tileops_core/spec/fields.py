@@ -1,0 +1,237 @@
+"""Reading one YAML mapping key by key, noting everything that is wrong with it."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tileops_core.spans import Span
+from tileops_core.spec.entries import Written
+from tileops_core.spec.expressions import Expr, ShapeExpr
+from tileops_core.spec.grammar import GrammarError, parse_expression, parse_shape
+from tileops_core.spec.problems import Problems
+from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence, Trap, value_of
+from tileops_core.suggest import did_you_mean
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+
+
+class Fields:
+    """The values of a mapping's keys, each read as what it must be.
+
+    A reader method returns None (or the stated default) for an absent key, and also for a wrong
+    value, which it notes among the problems.
+    """
+
+    __slots__ = ("_entries", "problems", "span", "what")
+
+    def __init__(
+        self, node: AnyNode | None, what: str, known: tuple[str, ...], problems: Problems
+    ) -> None:
+        self.what = what
+        self.problems = problems
+        self._entries: dict[str, tuple[Scalar, AnyNode]] = {}
+        self.span: Span | None = node.span if node else None
+        if isinstance(node, Mapping):
+            self._entries = node.entries
+        elif node is not None:
+            problems.add(
+                "wrong-value", f"{what} is {node.kind}, a mapping of {', '.join(known)} is due",
+                node.span,
+            )
+        for name, (key, _) in self._entries.items():
+            if name not in known:
+                problems.add(
+                    "unknown-key",
+                    f"{what} has no key {name!r}{did_you_mean(name, known)}",
+                    key.span,
+                    f"the keys here are {', '.join(known)}",
+                )
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return key in self._entries
+
+    def node(self, key: str) -> AnyNode | None:
+        """The value's node."""
+        found = self._entries.get(key)
+        return found[1] if found else None
+
+    def place(self, key: str) -> Span | None:
+        """Where the key stands."""
+        found = self._entries.get(key)
+        return found[0].span if found else None
+
+    def require(self, key: str, span: Span, hint: str = "") -> bool:
+        """Whether the key is there; its absence is noted at ``span``."""
+        if key in self._entries:
+            return True
+        self.problems.add("missing-key", f"{self.what} has no {key!r}", span, hint)
+        return False
+
+    def text(self, key: str, among: tuple[str, ...] = ()) -> str | None:
+        """Text, one of ``among`` when that is given."""
+        written = self.written_text(key)
+        if written is None:
+            return None
+        if among and written.value not in among:
+            self.problems.add(
+                "wrong-value",
+                f"{self.what}: {key} is {written.value!r}, one of {', '.join(among)} is due"
+                f"{did_you_mean(written.value, among)}",
+                written.span,
+            )
+            return None
+        return str(written.value)
+
+    def written_text(self, key: str) -> Written | None:
+        """Text and its place."""
+        node = self.node(key)
+        return None if node is None else text_of(node, f"{self.what}: {key}", self.problems)
+
+    def flag(self, key: str, only: bool | None = None) -> bool:
+        """A boolean, False when absent."""
+        node = self.node(key)
+        if node is None:
+            return False
+        value = plain_value(node, f"{self.what}: {key}", self.problems)
+        if value is None or isinstance(value.value, bool):
+            return bool(value and value.value)
+        self.problems.add(
+            "wrong-value", f"{self.what}: {key} is {node.kind}, true or false is due", node.span
+        )
+        return False
+
+    def condition(self, key: str) -> bool | Expr | None:
+        """true, false or an expression; False when absent, None when it cannot be read."""
+        node = self.node(key)
+        if node is None:
+            return False
+        if isinstance(node, Scalar) and node.plain and node.text in ("true", "false"):
+            return node.text == "true"
+        return expression_of(node, f"{self.what}: {key}", self.problems)
+
+    def expression(self, key: str) -> Expr | None:
+        """An expression."""
+        node = self.node(key)
+        return None if node is None else expression_of(node, f"{self.what}: {key}", self.problems)
+
+    def shape(self, key: str) -> ShapeExpr | None:
+        """A shape, written as text."""
+        node = self.node(key)
+        return None if node is None else shape_of(node, f"{self.what}: {key}", self.problems)
+
+    def items(self, key: str) -> tuple[AnyNode, ...]:
+        """The items of a list."""
+        node = self.node(key)
+        if node is None:
+            return ()
+        if isinstance(node, Sequence):
+            return tuple(node.items)
+        self.problems.add(
+            "wrong-value", f"{self.what}: {key} is {node.kind}, a list is due", node.span
+        )
+        return ()
+
+    def named(self, key: str) -> Iterator[tuple[str, Span, AnyNode]]:
+        """The name, its place and the node of each declaration below a key."""
+        node = self.node(key)
+        if node is None:
+            return
+        if not isinstance(node, Mapping):
+            self.problems.add(
+                "wrong-value", f"{self.what}: {key} is {node.kind}, a mapping of names is due",
+                node.span,
+            )
+            return
+        for name, (scalar, value) in node.entries.items():
+            if not _NAME.fullmatch(name) or keyword.iskeyword(name):
+                self.problems.add(
+                    "bad-name",
+                    f"{name!r} is no name",
+                    scalar.span,
+                    "a name begins with a letter, has letters, digits and underscores, and is no "
+                    "keyword of Python",
+                )
+                continue
+            yield name, scalar.span, value
+
+
+def plain_value(node: AnyNode, what: str, problems: Problems) -> Written | None:
+    """A scalar's value and place, or a list of such values as a tuple."""
+    if isinstance(node, Sequence):
+        parts = [plain_value(item, what, problems) for item in node.items]
+        if any(part is None for part in parts):
+            return None
+        return Written(tuple(part.value for part in parts if part), node.span)
+    if not isinstance(node, Scalar):
+        problems.add("wrong-value", f"{what} is {node.kind}, a plain value is due", node.span)
+        return None
+    try:
+        return Written(value_of(node), node.span)
+    except Trap as trap:
+        problems.add("yaml-trap", f"{what}: {node.text!r} is not a safe value", node.span,
+                     str(trap))
+        return None
+
+
+def text_of(node: AnyNode, what: str, problems: Problems) -> Written | None:
+    """A node's text; its place is that of the text, without quotes."""
+    if isinstance(node, Scalar):
+        value = plain_value(node, what, problems)
+        if value is None:
+            return None
+        if isinstance(value.value, str):
+            return Written(value.value, node.place(0, max(1, len(node.text))))
+        hint = f"quote it to make it text: '{node.text}'"
+    else:
+        hint = f"write it as text, in quotes: {_as_text(node)}" if isinstance(node, Sequence) else ""
+    problems.add("wrong-value", f"{what} is {node.kind}, text is due", node.span, hint)
+    return None
+
+
+def _as_text(node: Sequence) -> str:
+    """A YAML list as the text its writer may have meant."""
+    return "\"[" + ", ".join(i.text if isinstance(i, Scalar) else "..." for i in node.items) + "]\""
+
+
+def expression_of(node: AnyNode, what: str, problems: Problems) -> Expr | None:
+    """A node's text as an expression; a bare integer is one too."""
+    if isinstance(node, Scalar):
+        if node.plain and node.text in ("true", "false"):
+            problems.add(
+                "wrong-value", f"{what}: {node.text} is no expression here", node.span,
+                f"write {node.text.title()} inside an expression, or leave the key out",
+            )
+            return None
+        value = plain_value(node, what, problems)
+        if value is None:
+            return None
+        if value.value is not None:
+            try:
+                return parse_expression(node.text, node.place)
+            except GrammarError as error:
+                problems.add(error.code, f"{what}: {error.message}", error.span, error.hint)
+                return None
+    problems.add("wrong-value", f"{what} is {node.kind}, an expression is due", node.span)
+    return None
+
+
+def shape_of(node: AnyNode, what: str, problems: Problems) -> ShapeExpr | None:
+    """A node's text as a shape. A YAML list is refused: it would be read by other rules."""
+    written = text_of(node, what, problems)
+    if written is None or not isinstance(node, Scalar):
+        return None
+    try:
+        return parse_shape(node.text, node.place)
+    except GrammarError as error:
+        problems.add(error.code, f"{what}: {error.message}", error.span, error.hint)
+        return None
+
+
+def text_or_empty(fields: Fields, key: str) -> str:
+    """The raw text of a scalar, for display."""
+    node: Any = fields.node(key)
+    return node.text if isinstance(node, Scalar) else ""
