@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import keyword
 import linecache
@@ -14,7 +15,7 @@ import torch
 from typing_extensions import Self, dataclass_transform
 
 from tileops_core.kernels.device_facts import DeviceFacts, facts_of
-from tileops_core.kernels.typed_keys import marked, needs_mark
+from tileops_core.kernels.typed_keys import marked, needs_mark, unhashable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -87,7 +88,7 @@ class CallSpec(_Fields, _Storage):
         for base in reversed(cls.__mro__[1:]):
             annotations.update(base.__dict__.get("_annotations", {}))
             defaults.update(base.__dict__.get("_defaults", {}))
-        for name, annotation in cls.__dict__.get("__annotations__", {}).items():
+        for name, annotation in inspect.get_annotations(cls).items():
             if not _is_class_variable(annotation):
                 _check_field_name(cls, name)
                 annotations[name] = annotation
@@ -194,14 +195,11 @@ def check_request(interface: type[KernelInterface], call: object, *, op: str = "
             f"got {call!r} of type {type(call).__name__}"
         )
     for name, value in zip(call._fields, _values(call), strict=True):
-        try:
-            hash(value)
-        except TypeError as error:
-            hint = "; pass a tuple" if isinstance(value, list) else ""
+        if fault := unhashable(value):
             raise TypeError(
                 f"{who}{type(call).__name__}.{name} is {value!r}, which cannot be part of a key: "
-                f"{error}{hint}"
-            ) from None
+                f"{fault}"
+            )
     if call.states_facts:
         raise TypeError(
             f"{who}{call!r} states facts of the device, so no kernel can be built from it; "

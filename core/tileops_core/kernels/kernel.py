@@ -26,7 +26,7 @@ class KernelInterface(ABC):
         """Compute the call; the subclass's docstring is the contract."""
 
 
-class Kernel(ABC):
+class Kernel:
     """Base of implementations; a kernel type inherits it and one kernel interface.
 
     Only what is compiled into the program belongs in the constructor; everything else is passed

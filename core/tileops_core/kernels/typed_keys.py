@@ -20,8 +20,8 @@ _odd_nans: dict[tuple[type, str], Any] = {}
 _PLAIN = frozenset({int, str, type(None)})
 
 _PLAIN_WORDS = frozenset(
-    "int bool str bytes None NoneType tuple Tuple frozenset Optional Union Literal "
-    "dtype device layout memory_format Size".split()
+    {"int", "bool", "str", "bytes", "None", "NoneType", "tuple", "Tuple", "Size", "frozenset"}
+    | {"Optional", "Union", "Literal", "dtype", "device", "layout", "memory_format"}
 )
 
 
@@ -78,6 +78,15 @@ def _marked_tuple(value: tuple[Any, ...]) -> tuple[Any, Any]:
         held_items = (held for held, _ in pairs)
         value = tuple(held_items) if kind is tuple else tuple.__new__(kind, held_items)
     return value, marks
+
+
+def unhashable(value: object) -> str | None:
+    """Why a value cannot be part of a key, with a way out; None where it can."""
+    try:
+        hash(value)
+    except TypeError as error:
+        return f"{error}; pass a tuple" if isinstance(value, list) else str(error)
+    return None
 
 
 def needs_mark(annotation: object) -> bool:

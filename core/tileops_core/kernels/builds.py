@@ -1,0 +1,131 @@
+"""Build at most once per key, however many threads ask together."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+_Value = TypeVar("_Value")
+
+_MISSING: Any = object()
+
+_guard = threading.Lock()
+"""Held for a few instructions to claim, publish or wait; never while something is built."""
+
+_waiting: dict[int, _Build] = {}
+"""Thread id -> the build it waits for. Of all tables: builders may cross from one to another."""
+
+
+def _after_fork() -> None:
+    global _guard
+    _guard = threading.Lock()
+    _waiting.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Build:
+    """One build in progress: whose it is, and an event for those who wait for its end."""
+
+    __slots__ = ("done", "key", "owner", "process")
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.owner = threading.get_ident()
+        self.process = os.getpid()
+        self.done = threading.Event()
+
+    @property
+    def running(self) -> bool:
+        """False when it has ended, or when its thread stayed behind in the parent process."""
+        return not self.done.is_set() and self.process == os.getpid()
+
+
+class BuildOnce(Generic[_Value]):
+    """A table that makes the value of a key at most once and keeps it.
+
+    Threads that miss the same key together wait for the one that builds; different keys are built
+    in parallel. A build that raises anything leaves no trace, and the next that wants the key
+    builds it itself. A builder may get other keys, of this table or another.
+    """
+
+    __slots__ = ("_built", "_running")
+
+    def __init__(self) -> None:
+        self._built: dict[Hashable, _Value] = {}
+        self._running: dict[Hashable, _Build] = {}
+
+    def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        """The value of a key, made by ``make()`` if nobody has made it yet.
+
+        Args:
+            key: What was compiled in, and for what device.
+            make: Called without any lock held, at most once at a time per key.
+
+        Returns:
+            The value; the same object for everybody.
+
+        Raises:
+            RuntimeError: The build needs itself: in this thread, or through builds of other
+                threads that wait for one another.
+        """
+        value: Any = self._built.get(key, _MISSING)
+        return self._miss(key, make) if value is _MISSING else value
+
+    def items(self) -> tuple[tuple[Any, _Value], ...]:
+        """The finished values with their keys, oldest first; a snapshot."""
+        return tuple(self._built.copy().items())
+
+    def __len__(self) -> int:
+        return len(self._built)
+
+    def _miss(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        while True:
+            mine = _Build(key)
+            try:
+                with _guard:
+                    if key in self._built:
+                        return self._built[key]
+                    other = self._running.get(key)
+                    if other is None or not other.running:
+                        self._running[key] = mine
+                        other = None
+                    else:
+                        _refuse_cycle(other)
+                        _waiting[mine.owner] = other
+                if other is None:
+                    return self._build(key, make)
+                other.done.wait()
+            finally:
+                # One place undoes all of it, so that an interrupt anywhere above leaves nothing.
+                mine.done.set()
+                with _guard:
+                    _waiting.pop(mine.owner, None)
+                    if self._running.get(key) is mine:
+                        del self._running[key]
+
+    def _build(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
+        value = make()
+        self._built[key] = value
+        return value
+
+
+def _refuse_cycle(wanted: _Build) -> None:
+    """Raise if waiting for a build would wait for this thread itself; the guard is held."""
+    me = threading.get_ident()
+    chain = [wanted]
+    while chain[-1].owner != me:
+        next_one = _waiting.get(chain[-1].owner)
+        if next_one is None or not next_one.running:
+            return
+        chain.append(next_one)
+    if len(chain) == 1:
+        raise RuntimeError(
+            f"the build of {wanted.key!r} asked for itself: a build cannot need its own result"
+        )
+    keys = " needs ".join(repr(build.key) for build in (*chain, wanted))
+    raise RuntimeError(f"builds in {len(chain)} threads wait for one another: {keys}")
