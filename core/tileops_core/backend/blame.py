@@ -1,0 +1,40 @@
+"""Say whose fault an exception is without changing what it is."""
+
+from __future__ import annotations
+
+
+def add_note(exc: BaseException, text: str) -> None:
+    """Add a note to an exception, on Pythons without ``BaseException.add_note`` too.
+
+    The same text is added once, however many callers pass the exception on.
+    """
+    notes = getattr(exc, "__notes__", None)
+    if isinstance(notes, list) and text in notes:
+        return
+    if hasattr(exc, "add_note"):
+        exc.add_note(text)
+    else:
+        exc.__notes__ = [*(notes or ()), text]  # type: ignore[attr-defined]
+
+
+def blame(
+    exc: BaseException,
+    *,
+    op: str | None = None,
+    target: str | None = None,
+    backend: str | None = None,
+    version: str | None = None,
+) -> None:
+    """Note on ``exc`` the op, target, backend and version it came out of, once.
+
+    Args:
+        exc: the exception; its type, message and traceback stay.
+        op: the op's class name.
+        target: the target's name, if a target was asked.
+        backend: the name of the backend that brought the code.
+        version: that backend's version, if known.
+    """
+    place = f"target {target!r}" if target is not None else "a kernel type"
+    owner = "the op itself" if backend is None else f"backend {backend!r}"
+    at = f" version {version}" if version else ""
+    add_note(exc, f"{op or 'tileops'}: raised by {place} of {owner}{at}")

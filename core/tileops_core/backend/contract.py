@@ -1,0 +1,364 @@
+"""What a backend registers: frozen data, checked when it is made.
+
+A registration names what it is for and holds one *referent*: the callable or class that does the
+work, or a ``"module:attr"`` string that is imported when the referent is first needed.
+"""
+
+from __future__ import annotations
+
+import keyword
+import os
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from tileops_core.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = [
+    "BuilderRegistration",
+    "DeviceFactsRegistration",
+    "InterfaceRegistration",
+    "KernelTypeRegistration",
+    "LoadFailure",
+    "ManifestPath",
+    "OracleRegistration",
+    "Registration",
+    "TargetRegistration",
+    "TensorSpec",
+]
+
+
+def is_name(text: object) -> bool:
+    """Whether ``text`` may name an op, a target, a key or a backend."""
+    return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
+
+
+def near_name(text: str) -> str:
+    """``" (did you mean 'my_target'?)"`` where other characters can become underscores."""
+    candidate = "".join(sign if sign.isalnum() else "_" for sign in text.strip())
+    candidate = f"_{candidate}" if candidate[:1].isdigit() else candidate
+    candidate = f"{candidate}_" if keyword.iskeyword(candidate) else candidate
+    return f" (did you mean {candidate!r}?)" if candidate != text and is_name(candidate) else ""
+
+
+def is_reference(text: str) -> bool:
+    """Whether ``text`` has the form ``"module:attr"``, both sides dotted names."""
+    module, colon, path = text.partition(":")
+    return bool(colon) and all(
+        part.isidentifier() for side in (module, path) for part in side.split(".")
+    )
+
+
+def _name(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    owner = type(instance).__name__
+    if not isinstance(value, str):
+        raise TypeError(f"{owner}: {attribute.name} must be a str, got {value!r}")
+    if not is_name(value):
+        raise ValueError(
+            f"{owner}: {attribute.name}={value!r} is not a name; "
+            f"use letters, digits and underscores, and no Python keyword{near_name(value)}"
+        )
+
+
+def _reference(instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
+    if not is_reference(value):
+        raise ValueError(
+            f"{type(instance).__name__}: {attribute.name}={value!r} is not of the form "
+            f"'module:attr', for example 'tileops_acme.norm:build_rms_norm'"
+        )
+
+
+def _callable(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, str):
+        _reference(instance, attribute, value)
+    elif not callable(value):
+        raise TypeError(
+            f"{type(instance).__name__}: {attribute.name} must be callable or a 'module:attr' "
+            f"string, got {value!r}"
+        )
+
+
+def _class(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if isinstance(value, str):
+        _reference(instance, attribute, value)
+    elif not isinstance(value, type):
+        raise TypeError(
+            f"{type(instance).__name__}: {attribute.name} must be a class or a 'module:attr' "
+            f"string, got {value!r}"
+        )
+
+
+class Registration:
+    """Base of all registrations: what one fills, and with what.
+
+    Two registrations of one class with equal ``slot`` exclude each other.
+    """
+
+    __slots__ = ()
+
+    @property
+    def slot(self) -> Hashable:
+        """What this registration fills, within its class."""
+        raise NotImplementedError
+
+    @property
+    def title(self) -> str:
+        """The slot in words, for messages."""
+        raise NotImplementedError
+
+    @property
+    def referent(self) -> Any:
+        """The callable, class or ``"module:attr"`` string."""
+        raise NotImplementedError
+
+    def problem(self, value: object) -> str | None:
+        """Why ``value``, which the referent's string led to, cannot stand here, or None."""
+        return None if callable(value) else "is not callable"
+
+
+@attrs.frozen
+class TargetRegistration(Registration):
+    """A target: the name that ``target=`` takes, and the devices that its kernels are for.
+
+    Args:
+        name: an identifier.
+        detect: ``detect(device: torch.device) -> bool``, whether the device is what the kernels
+            are for. It looks at nothing but the device, and answers False for foreign ones.
+    """
+
+    name: str = attrs.field(validator=_name)
+    detect: Callable[[torch.device], bool] | str = attrs.field(validator=_callable)
+
+    @property
+    def slot(self) -> Hashable:
+        """The target's name."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """``target 'acme'``."""
+        return f"target {self.name!r}"
+
+    @property
+    def referent(self) -> Any:
+        """The detector."""
+        return self.detect
+
+
+@attrs.frozen
+class BuilderRegistration(Registration):
+    """How a target serves one whole op.
+
+    Args:
+        op: the op's class name.
+        target: the target's name.
+        build_kernel: takes one ``TensorSpec`` (``None`` for an optional input not passed) per
+            input of the op and the op's parameters by name; returns the kernel, a callable.
+    """
+
+    op: str = attrs.field(validator=_name)
+    target: str = attrs.field(validator=_name)
+    build_kernel: Callable[..., Any] | str = attrs.field(validator=_callable)
+
+    @property
+    def slot(self) -> Hashable:
+        """The op and the target."""
+        return (self.op, self.target)
+
+    @property
+    def title(self) -> str:
+        """``the builder of RMSNormFwdOp for target 'acme'``."""
+        return f"the builder of {self.op} for target {self.target!r}"
+
+    @property
+    def referent(self) -> Any:
+        """The builder."""
+        return self.build_kernel
+
+
+@attrs.frozen
+class InterfaceRegistration(Registration):
+    """A kernel interface of an op that this distribution defines.
+
+    Args:
+        op: the op's class name.
+        name: the interface's name, unique within the op.
+        interface: the ``KernelInterface`` class.
+    """
+
+    op: str = attrs.field(validator=_name)
+    name: str = attrs.field(validator=_name)
+    interface: type | str = attrs.field(validator=_class)
+
+    @property
+    def slot(self) -> Hashable:
+        """The op and the interface's name."""
+        return (self.op, self.name)
+
+    @property
+    def title(self) -> str:
+        """``interface 'rms_norm' of RMSNormFwdOp``."""
+        return f"interface {self.name!r} of {self.op}"
+
+    @property
+    def referent(self) -> Any:
+        """The interface class."""
+        return self.interface
+
+    def problem(self, value: object) -> str | None:
+        """An interface is a class."""
+        return None if isinstance(value, type) else "is not a class"
+
+
+@attrs.frozen
+class KernelTypeRegistration(Registration):
+    """An implementation that a backend adds to an op's kernel interface.
+
+    Args:
+        op: the op's class name.
+        key: the implementation's name, unique within the op.
+        kernel_type: the class; it inherits ``Kernel`` and the interface it implements.
+    """
+
+    op: str = attrs.field(validator=_name)
+    key: str = attrs.field(validator=_name)
+    kernel_type: type | str = attrs.field(validator=_class)
+
+    @property
+    def slot(self) -> Hashable:
+        """The op and the key."""
+        return (self.op, self.key)
+
+    @property
+    def title(self) -> str:
+        """``kernel type 'reference' of RMSNormFwdOp``."""
+        return f"kernel type {self.key!r} of {self.op}"
+
+    @property
+    def referent(self) -> Any:
+        """The kernel class."""
+        return self.kernel_type
+
+    def problem(self, value: object) -> str | None:
+        """A kernel type is a class."""
+        return None if isinstance(value, type) else "is not a class"
+
+
+@attrs.frozen
+class DeviceFactsRegistration(Registration):
+    """How to read the facts of a device type that the core does not know.
+
+    Args:
+        device_type: ``torch.device.type``, for example ``"acme"``.
+        read: takes a ``torch.device``, returns its facts.
+    """
+
+    device_type: str = attrs.field(validator=_name)
+    read: Callable[..., Any] | str = attrs.field(validator=_callable)
+
+    @property
+    def slot(self) -> Hashable:
+        """The device type."""
+        return self.device_type
+
+    @property
+    def title(self) -> str:
+        """``the device facts of 'acme'``."""
+        return f"the device facts of {self.device_type!r}"
+
+    @property
+    def referent(self) -> Any:
+        """The reader."""
+        return self.read
+
+
+@attrs.frozen
+class OracleRegistration(Registration):
+    """A function that computes an op as its entry says, for the conformance suite to compare with.
+
+    Args:
+        op: the op's class name.
+        function: takes the op's inputs in order and its parameters by name, any float dtype.
+    """
+
+    op: str = attrs.field(validator=_name)
+    function: Callable[..., Any] | str = attrs.field(validator=_callable)
+
+    @property
+    def slot(self) -> Hashable:
+        """The op."""
+        return self.op
+
+    @property
+    def title(self) -> str:
+        """``the oracle of RMSNormFwdOp``."""
+        return f"the oracle of {self.op}"
+
+    @property
+    def referent(self) -> Any:
+        """The function."""
+        return self.function
+
+
+@attrs.frozen
+class ManifestPath(Registration):
+    """A spec file of ops that a distribution defines; made from what the hook returns.
+
+    Args:
+        path: a ``str`` or ``os.PathLike``.
+    """
+
+    path: str = attrs.field(converter=os.fspath, validator=attrs.validators.instance_of(str))
+
+    @property
+    def slot(self) -> Hashable:
+        """The path."""
+        return self.path
+
+    @property
+    def title(self) -> str:
+        """``spec file 'x.yaml'``."""
+        return f"spec file {self.path!r}"
+
+    @property
+    def referent(self) -> Any:
+        """The path."""
+        return self.path
+
+
+@attrs.frozen(eq=False)
+class LoadFailure:
+    """A backend, or one kernel type of it, that could not be used.
+
+    Args:
+        backend: the backend's name.
+        distribution: who brought it; None for one made at run time.
+        version: that distribution's version, None if unknown.
+        error: what was raised.
+        traceback: its traceback as text.
+        entry_point: what the distribution's entry point says, or "".
+    """
+
+    backend: str
+    distribution: str | None
+    version: str | None
+    error: BaseException
+    traceback: str
+    entry_point: str = ""
+
+    def __str__(self) -> str:
+        owner = f" ({self.distribution} {self.version or '?'})" if self.distribution else ""
+        return f"backend {self.backend!r}{owner} failed: {in_a_line(self.error)}"
+
+
+def in_a_line(error: BaseException) -> str:
+    """An exception's type and message, whatever its ``__str__`` does."""
+    try:
+        text = str(error)
+    except Exception:  # a stranger's exception may fail even at being printed
+        text = "<no message>"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

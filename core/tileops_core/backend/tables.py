@@ -1,0 +1,263 @@
+"""What the registry holds: immutable tables, and the rules for what may join them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from tileops_core.backend.contract import (
+    BuilderRegistration,
+    InterfaceRegistration,
+    Registration,
+    TargetRegistration,
+)
+from tileops_core.backend.discovery import CORE
+from tileops_core.backend.registered import (
+    Backend,
+    Registered,
+    RegisteredBuilder,
+    RegisteredInterface,
+    RegisteredKernelType,
+    RegisteredTarget,
+    enter,
+    kind_of,
+)
+from tileops_core.backend.sameness import module_of, same_thing
+from tileops_core.errors import BackendError
+from tileops_core.suggest import did_you_mean, listed
+
+Slot = tuple[type[Registration], Hashable]
+Entries = Mapping[Slot, Registered[Any, Any]]
+Backends = Mapping[str, Backend]
+Done = tuple[tuple[Slot, "Registered[Any, Any] | None", Registered[Any, Any]], ...]
+"""What a change did: (slot, what was there, what is there now)."""
+
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+@attrs.frozen(eq=False)
+class Tables:
+    """One state of the registry. Readers hold one and nothing changes under them."""
+
+    generation: int
+    entries: Entries
+    backends: Backends
+    targets: Mapping[str, RegisteredTarget]
+    builders: Mapping[tuple[str, str], RegisteredBuilder]
+    targets_by_op: Mapping[str, tuple[str, ...]]
+    interfaces: Mapping[str, Mapping[str, RegisteredInterface]]
+    kernel_types: Mapping[str, tuple[RegisteredKernelType, ...]]
+    target_names: frozenset[str]
+
+    @classmethod
+    def of(cls, generation: int, entries: Entries, backends: Backends) -> Tables:
+        """Index the entries. Every order in the result comes from names, none from arrival."""
+        targets: dict[str, RegisteredTarget] = {}
+        builders: dict[tuple[str, str], RegisteredBuilder] = {}
+        interfaces: dict[str, dict[str, RegisteredInterface]] = defaultdict(dict)
+        kernel_types: dict[str, list[RegisteredKernelType]] = defaultdict(list)
+        for entry in entries.values():
+            if isinstance(entry, RegisteredTarget):
+                targets[entry.name] = entry
+            elif isinstance(entry, RegisteredBuilder):
+                builders[entry.op, entry.target] = entry
+            elif isinstance(entry, RegisteredInterface):
+                interfaces[entry.op][entry.name] = entry
+            elif isinstance(entry, RegisteredKernelType):
+                kernel_types[entry.op].append(entry)
+        names = frozenset(targets) | (frozenset(backends) - {CORE})
+        by_op: dict[str, list[str]] = defaultdict(list)
+        for op, target in sorted(builders):
+            if target in names:
+                by_op[op].append(target)
+        return cls(
+            generation=generation,
+            entries=MappingProxyType(dict(entries)),
+            backends=MappingProxyType(dict(sorted(backends.items()))),
+            targets=_sorted(targets),
+            builders=_sorted(builders),
+            targets_by_op=_sorted(by_op, tuple),
+            interfaces=_sorted(interfaces, _sorted),
+            kernel_types=_sorted(
+                kernel_types, lambda types: tuple(sorted(types, key=lambda t: (t.backend, t.key)))
+            ),
+            target_names=names,
+        )
+
+
+def _sorted(
+    table: Mapping[Any, Any], convert: Callable[[Any], Any] = lambda value: value
+) -> Mapping[Any, Any]:
+    return MappingProxyType({key: convert(table[key]) for key in sorted(table)})
+
+
+EMPTY = Tables.of(0, NOTHING, NOTHING)
+
+
+@attrs.frozen(eq=False)
+class Change:
+    """Entries and backends after a merge, and what it did."""
+
+    entries: Entries
+    backends: Backends
+    done: Done
+
+
+def merge(
+    entries: Entries,
+    backends: Backends,
+    backend: Backend,
+    registrations: Iterable[Registration],
+    reserved: Mapping[str, str | None],
+) -> Change:
+    """Add one backend's registrations, all or none.
+
+    Args:
+        entries: what is there.
+        backends: who is there.
+        backend: who registers.
+        registrations: what.
+        reserved: backend name -> distribution, for backends that are installed; each name is kept
+            as a target name for that distribution, whether its backend works or not.
+
+    Raises:
+        BackendError: a registration conflicts with one that is there; names both sides.
+    """
+    names = {**{name: who.distribution for name, who in backends.items()}, **reserved}
+    _check_own_name(entries, backend, names.setdefault(backend.name, backend.distribution))
+    merged, done = dict(entries), []
+    for registration in registrations:
+        slot = (kind_of(registration), registration.slot)
+        held = merged.get(slot)
+        if held is not None:
+            _check_again(held, registration, backend)
+            if held.registration == registration:
+                continue
+        _check_rights(merged, registration, backend, names)
+        entry = enter(registration, backend)
+        merged[slot] = entry
+        done.append((slot, held, entry))
+    return Change(merged, {backend.name: backend, **backends}, tuple(done))
+
+
+def _check_own_name(entries: Entries, backend: Backend, owner: str | None) -> None:
+    if owner != backend.distribution:
+        raise BackendError(
+            f"{backend} cannot take its name: {backend.name!r} is a backend of "
+            f"{owner or 'this process'}; choose another name",
+            backend=backend.name,
+        )
+    held = entries.get((TargetRegistration, backend.name))
+    if held is not None and held.distribution != backend.distribution:
+        raise BackendError(
+            f"{backend} cannot take its name: target {backend.name!r} belongs to {held.origin}",
+            backend=backend.name,
+        )
+
+
+def _check_again(held: Registered[Any, Any], new: Registration, backend: Backend) -> None:
+    old = held.registration
+    if held.backend == backend.name and same_thing(old.referent, new.referent):
+        return
+    raise BackendError(
+        f"{new.title} is already registered by {held.origin}, from module "
+        f"{module_of(old.referent)}; {backend} registers it again, from module "
+        f"{module_of(new.referent)}: {_remedy(held.origin, backend)}",
+        backend=backend.name,
+        op=getattr(new, "op", None),
+        target=getattr(new, "target", getattr(new, "name", None)),
+    )
+
+
+def _remedy(first: Backend, second: Backend) -> str:
+    if second.distribution is None:
+        return f"choose another name, or unregister_backend({first.name!r}) first"
+    return (
+        f"uninstall one of the two distributions, or skip one with "
+        f"TILEOPS_DISABLE_BACKENDS={first.name} or TILEOPS_DISABLE_BACKENDS={second.name}"
+    )
+
+
+def _check_rights(
+    entries: Entries, new: Registration, backend: Backend, names: Mapping[str, str | None]
+) -> None:
+    if backend.name == CORE and not isinstance(new, InterfaceRegistration):
+        raise BackendError(
+            f"{backend} registers {new.title}; the core registers kernel interfaces only",
+            backend=backend.name,
+        )
+    target = _target_of(new)
+    if target is not None and target in names and names[target] != backend.distribution:
+        raise BackendError(
+            f"{backend} registers {new.title}, but {target!r} is the name of a backend of "
+            f"{names[target] or 'this process'}, and a backend's name is a target of its own; "
+            f"choose another target name",
+            backend=backend.name,
+            op=getattr(new, "op", None),
+            target=target,
+        )
+    if isinstance(new, InterfaceRegistration):
+        for entry in entries.values():
+            if (
+                isinstance(entry, RegisteredInterface)
+                and entry.op == new.op
+                and entry.distribution != backend.distribution
+            ):
+                raise BackendError(
+                    f"{backend} registers {new.title}, but {new.op} is defined by {entry.origin}, "
+                    f"which registered interface {entry.name!r}; only the distribution that "
+                    f"defines an op adds interfaces to it, others register kernel types",
+                    backend=backend.name,
+                    op=new.op,
+                )
+
+
+def _target_of(registration: Registration) -> str | None:
+    if isinstance(registration, TargetRegistration):
+        return registration.name
+    if isinstance(registration, BuilderRegistration):
+        return registration.target
+    return None
+
+
+def strays(
+    entries: Entries, backends: Backends, among: Iterable[Registered[Any, Any]]
+) -> dict[str, BackendError]:
+    """Per backend, the error of its first builder, of those given, whose target is not there."""
+    known = {name for kind, name in entries if kind is TargetRegistration} | set(backends)
+    errors: dict[str, BackendError] = {}
+    for entry in among:
+        if isinstance(entry, RegisteredBuilder) and entry.target not in known:
+            names = [str(name) for name in known - {CORE}]
+            errors.setdefault(
+                entry.backend,
+                BackendError(
+                    f"{entry.origin} registers {entry.registration.title}, which nobody registered"
+                    f"{did_you_mean(entry.target, names)}; known targets: {listed(names)}; "
+                    f"register a TargetRegistration({entry.target!r}, detect) with it",
+                    backend=entry.backend,
+                    op=entry.op,
+                    target=entry.target,
+                ),
+            )
+    return errors
+
+
+def without(entries: Entries, backends: Backends, name: str) -> tuple[Entries, Backends]:
+    """The same without one backend and all that it registered."""
+    return (
+        {slot: entry for slot, entry in entries.items() if entry.backend != name},
+        {key: backend for key, backend in backends.items() if key != name},
+    )
+
+
+def of_kind(entries: Entries, kind: type[Registration]) -> list[Registered[Any, Any]]:
+    """All entries of one registration class, by slot."""
+    return sorted(
+        (entry for slot, entry in entries.items() if slot[0] is kind),
+        key=lambda entry: str(entry.registration.slot),
+    )

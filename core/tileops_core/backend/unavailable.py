@@ -1,0 +1,148 @@
+"""The errors of selection: who is installed, what each would need, and what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tileops_core.backend.contract import in_a_line
+from tileops_core.backend.discovery import CORE
+from tileops_core.backend.registered import Backend, RegisteredKernelType
+from tileops_core.errors import OpNotAvailableError, UnknownTargetError
+from tileops_core.suggest import did_you_mean, listed
+
+if TYPE_CHECKING:
+    import torch
+
+    from tileops_core.backend.registry import Registry
+
+GENERAL = "reference"
+INSTALL = "pip install tileops-reference"
+
+
+def unknown_target(registry: Registry, op: str, target: str) -> UnknownTargetError:
+    """Nobody registered ``target``; says why not, where that is known."""
+    known = registry.target_names()
+    failure = registry.failure_of(target)
+    if failure is not None:
+        why = f"is not there, because {failure}"
+        then = f"repair {failure.distribution}; `tileops doctor` shows the traceback"
+    elif target in registry.disabled():
+        why = "is skipped by TILEOPS_DISABLE_BACKENDS"
+        then = "unset it"
+    elif target == CORE:
+        why = "is the library itself, which computes nothing"
+        then = "pass tileops_core.BUILTIN for in-tree kernels"
+    elif target.casefold() == "builtin":
+        why = "is not a name"
+        then = "pass the object tileops_core.BUILTIN"
+    else:
+        why = f"is registered by nobody{did_you_mean(target, known)}"
+        then = f"install the backend that brings it{'' if known else f', or {INSTALL}'}"
+        failed = [failure.backend for failure in registry.load_failures()]
+        if failed:
+            then += f"; these backends failed to load: {listed(set(failed))}"
+    return UnknownTargetError(
+        f"{op}: target={target!r} {why}; known targets: {listed(known)}; {then}",
+        op=op,
+        target=target,
+        backend=None if failure is None else failure.backend,
+    )
+
+
+def not_under_target(
+    registry: Registry, op: str, target: str, device: torch.device
+) -> OpNotAvailableError:
+    """A target was named, or claims the device, and has nothing for this op there."""
+    backend = next((who for who in registry.backends() if who.name == target), None)
+    kernel_types = [entry for entry in registry.kernel_types(op) if entry.backend == target]
+    if kernel_types:
+        found = f"{backend} serves it by {_types(kernel_types)}, none of which runs there"
+    else:
+        origin = registry.targets()[target].origin if backend is None else backend
+        serves = sorted({entry_op for entry_op, name in _ops_of(registry) if name == target})
+        some = ", ".join(serves[:5]) + (", ..." if len(serves) > 5 else "")
+        found = (
+            f"{origin} registered no builder of {op} for it and no kernel type of {op}; "
+            f"it serves {some or 'no op'}"
+        )
+    others = sorted(
+        {name for entry_op, name in _ops_of(registry) if entry_op == op and name != target}
+    )
+    return OpNotAvailableError(
+        f"{op}: target {target!r} does not serve it on {device}: {found}; "
+        f"others that have something for {op}: {listed(others)}; name one of them, leave target= "
+        f"out, or ask the authors of {target!r}{_remedy(registry)}",
+        op=op,
+        target=target,
+        backend=target if backend is not None else None,
+    )
+
+
+def nobody(
+    registry: Registry, op: str, device: torch.device, *, builtin: bool
+) -> OpNotAvailableError:
+    """No target claims the device and no kernel type runs on it."""
+    asked = (
+        f"in-tree kernels were asked for (BUILTIN) and none runs on {device}"
+        if builtin
+        else f"nobody serves it on {device}: no target claims the device, and in-tree kernels do "
+        f"not run on {device.type}"
+    )
+    lines = [f"{who}: {_needs(registry, who, op, device)}" for who in _others(registry)]
+    lines += [str(failure) for failure in registry.load_failures()]
+    lines += [
+        f"backend {name!r}: TILEOPS_DISABLE_BACKENDS skips it" for name in registry.disabled()
+    ]
+    installed = "".join(f"\n  {line}" for line in lines) or " nobody"
+    return OpNotAvailableError(
+        f"{op}: {asked}. Installed:{installed}\n"
+        f"Next: a device that one of them needs, a backend for {device.type!r}"
+        f"{_remedy(registry)}",
+        op=op,
+    )
+
+
+def _needs(registry: Registry, who: Backend, op: str, device: torch.device) -> str:
+    parts = []
+    for name, target in registry.targets().items():
+        if target.backend != who.name:
+            continue
+        if registry.builder(op, name) is None:
+            parts.append(f"target {name!r} has no builder of {op}")
+        else:
+            claims, fault = target.claims(device)
+            why = fault or ("claims" if claims else "does not claim") + f" {device}"
+            parts.append(f"target {name!r} has a builder of {op}; {why}; target={name!r} asks it")
+    kernel_types = [entry for entry in registry.kernel_types(op) if entry.backend == who.name]
+    if kernel_types:
+        parts.append(f"serves {op} by {_types(kernel_types)}")
+    return "; ".join(parts) or f"has nothing for {op}"
+
+
+def _types(kernel_types: list[RegisteredKernelType]) -> str:
+    return ", ".join(f"kernel type {entry.key!r} ({_devices(entry)})" for entry in kernel_types)
+
+
+def _devices(entry: RegisteredKernelType) -> str:
+    try:
+        devices = getattr(entry.resolve(), "devices", None)
+        return "any device" if devices is None else f"needs {' or '.join(sorted(devices))}"
+    except Exception as error:  # one that cannot even be imported; the reader wants to know
+        return f"broken: {in_a_line(error)}"
+
+
+def _others(registry: Registry) -> list[Backend]:
+    return [who for who in registry.backends() if who.name != CORE]
+
+
+def _ops_of(registry: Registry) -> set[tuple[str, str]]:
+    """(op, target or backend name) for everything that serves an op."""
+    tables = registry.snapshot()
+    types = (entry for entries in tables.kernel_types.values() for entry in entries)
+    return set(tables.builders) | {(entry.op, entry.backend) for entry in types}
+
+
+def _remedy(registry: Registry) -> str:
+    if GENERAL in registry.backend_names() or GENERAL in registry.disabled():
+        return ""
+    return f"; or `{INSTALL}`, which serves every op of the library on any device"
