@@ -1,0 +1,7 @@
+"""The measured claims of the README: `python -m benchmarks`, or `nox -s bench`.
+
+Every module measures one part of the library and states its rows with their budgets:
+`call_overhead` (what a call adds to its kernel), `construction` and `cold_start`. `peer` fetches
+the library that the figures are compared with, `workers` runs both in alternating processes, and
+`report` prints one table and writes `RESULTS.md`.
+"""

@@ -1,0 +1,175 @@
+"""What a process pays before its first call: import, first construction, peak memory.
+
+Every case is a process of its own. The cases of both libraries and of `import torch` alone are
+started in turn, after one start of each that is not counted (it compiles bytecode).
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from benchmarks.rows import Effort, Section, Value, measured
+
+SECTION = Section("Cold start")
+
+PACKAGES = {"ours": "tileops_core.ops", "peer": "tileops"}
+EVERYTHING = {
+    "ours": "import tileops_core.ops as ops\nfor name in ops.__all__: getattr(ops, name)",
+    "peer": "import tileops\nfor name in dir(tileops): getattr(tileops, name)",
+}
+CONSTRUCTIONS = """
+import time
+from {package}.norm import LayerNormFwdOp, RMSNormFwdOp
+from {package}.elementwise import ReLUFwdOp
+from {package}.gemm import GEMMFwdOp
+from {package}.reduction import SoftmaxFwdOp
+for make in (
+    lambda: RMSNormFwdOp((64,)), lambda: LayerNormFwdOp((64,)), ReLUFwdOp, GEMMFwdOp,
+    lambda: SoftmaxFwdOp(-1),
+):
+    start = time.perf_counter()
+    make()
+    times.append(time.perf_counter() - start)
+"""
+# The peak of this very program: `ru_maxrss` would include what its parent held at the fork.
+PROGRAM = """
+import torch
+times = []
+{body}
+def peak():
+    try:
+        with open("/proc/self/status") as status:
+            for line in status:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) / 1024
+    except OSError:
+        return None
+import json
+print(json.dumps({{"peak": peak(), "times": times}}))
+"""
+UNCOUNTED = 1
+
+
+@dataclass
+class Samples:
+    """What the processes of one library gave, by case; `torch` is `import torch` alone.
+
+    Args:
+        seconds: Wall time of each process, from its start to its end.
+        printed: What each process found out about itself.
+        failures: The last line that a failed process wrote.
+    """
+
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    printed: dict[str, list[dict[str, object]]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def check(self, case: str) -> None:
+        """Raise what stopped the case's processes, if anything did."""
+        if case in self.failures:
+            raise RuntimeError(self.failures[case])
+
+    def beyond_torch(self, case: str) -> float:
+        """Median seconds of the case minus those of `import torch`."""
+        self.check(case)
+        return statistics.median(self.seconds[case]) - statistics.median(self.seconds["torch"])
+
+    def peak(self, case: str) -> float:
+        """Median peak resident memory, MiB."""
+        self.check(case)
+        peaks = [found["peak"] for found in self.printed[case]]
+        if None in peaks:
+            raise RuntimeError("this system does not tell a process its peak memory")
+        return statistics.median(peaks)  # type: ignore[type-var, return-value]
+
+    def constructions(self) -> list[list[float]]:
+        """Seconds of the first construction of each class, per process."""
+        self.check("construct")
+        return [found["times"] for found in self.printed["construct"]]  # type: ignore[misc]
+
+
+@SECTION.add("import_one", "one op class imported, beyond `import torch`", "s", 0.15)
+def _import_one(samples: Samples) -> float:
+    return samples.beyond_torch("one")
+
+
+@SECTION.add("import_all", "all families imported, beyond `import torch`", "s", 0.6)
+def _import_all(samples: Samples) -> float:
+    return samples.beyond_torch("all")
+
+
+@SECTION.add("first_construction", "the very first construction of a process", "ms", 20.0)
+def _first_construction(samples: Samples) -> float:
+    return 1e3 * statistics.median(times[0] for times in samples.constructions())
+
+
+@SECTION.add("class_construction", "first construction of a further class", "ms", 3.0)
+def _class_construction(samples: Samples) -> float:
+    return 1e3 * statistics.median(
+        value for times in samples.constructions() for value in times[1:]
+    )
+
+
+@SECTION.add("peak", "peak memory, one op class imported, beyond torch", "MiB", 15.0)
+def _peak(samples: Samples) -> float:
+    return samples.peak("one") - samples.peak("torch")
+
+
+def programs_of(library: str) -> dict[str, str]:
+    """The programs of one library: case to Python text."""
+    package = PACKAGES[library]
+    bodies = {
+        "torch": "",
+        "one": f"from {package}.norm import RMSNormFwdOp",
+        "all": EVERYTHING[library],
+        "construct": CONSTRUCTIONS.format(package=package),
+    }
+    return {case: PROGRAM.format(body=body) for case, body in bodies.items()}
+
+
+def run(
+    environments: Mapping[str, Mapping[str, str]], effort: Effort
+) -> dict[str, dict[str, Value]]:
+    """Start the processes in turn and work out the rows.
+
+    Args:
+        environments: The environment variables of each library's processes, by its name.
+        effort: How many processes per case.
+
+    Returns:
+        Per library the rows' values by key.
+    """
+    samples = {library: Samples() for library in environments}
+    for number in range(effort.starts + UNCOUNTED):
+        for library, environment in environments.items():
+            for case, program in programs_of(library).items():
+                if case not in samples[library].failures:
+                    _start(samples[library], case, program, environment, number >= UNCOUNTED)
+    return {
+        library: {row.key: measured(row, found) for row in SECTION}
+        for library, found in samples.items()
+    }
+
+
+def _start(
+    samples: Samples, case: str, program: str, environment: Mapping[str, str], counted: bool
+) -> None:
+    """Run one process to its end and file what it took."""
+    start = time.perf_counter()
+    process = subprocess.run(
+        [sys.executable, "-c", program], env=dict(environment), capture_output=True, text=True
+    )
+    seconds = time.perf_counter() - start
+    if process.returncode != 0:
+        lines = process.stderr.strip().splitlines() or [f"exit status {process.returncode}"]
+        samples.failures[case] = lines[-1]
+    elif counted:
+        samples.seconds.setdefault(case, []).append(seconds)
+        found = json.loads(process.stdout.splitlines()[-1])
+        samples.printed.setdefault(case, []).append(found)
