@@ -30,11 +30,11 @@ def blame(
     Args:
         exc: the exception; its type, message and traceback stay.
         op: the op's class name.
-        target: the target's name, if a target was asked.
+        target: the target's name; None or ``"BUILTIN"`` where in-tree kernels served.
         backend: the name of the backend that brought the code.
         version: that backend's version, if known.
     """
-    place = f"target {target!r}" if target is not None else "a kernel type"
+    place = "a kernel type" if target in (None, "BUILTIN") else f"target {target!r}"
     owner = "the op itself" if backend is None else f"backend {backend!r}"
     at = f" version {version}" if version else ""
     add_note(exc, f"{op or 'tileops'}: raised by {place} of {owner}{at}")

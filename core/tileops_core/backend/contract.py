@@ -248,6 +248,13 @@ class KernelTypeRegistration(Registration):
         return None if isinstance(value, type) else "is not a class"
 
 
+def _foreign(instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
+    if value == "cuda":
+        raise ValueError(
+            f"{type(instance).__name__}: the core reads the facts of 'cuda' devices itself"
+        )
+
+
 @attrs.frozen
 class DeviceFactsRegistration(Registration):
     """How to read the facts of a device type that the core does not know.
@@ -257,7 +264,7 @@ class DeviceFactsRegistration(Registration):
         read: takes a ``torch.device``, returns its facts.
     """
 
-    device_type: str = attrs.field(validator=_name)
+    device_type: str = attrs.field(validator=[_name, _foreign])
     read: Callable[..., Any] | str = attrs.field(validator=_callable)
 
     @property
@@ -351,7 +358,8 @@ class LoadFailure:
     entry_point: str = ""
 
     def __str__(self) -> str:
-        owner = f" ({self.distribution} {self.version or '?'})" if self.distribution else ""
+        point = f", entry point {self.entry_point!r}" if self.entry_point else ""
+        owner = f" ({self.distribution} {self.version or '?'}{point})" if self.distribution else ""
         return f"backend {self.backend!r}{owner} failed: {in_a_line(self.error)}"
 
 

@@ -55,54 +55,79 @@ def discover() -> list[Found]:
     found: list[Found] = []
     for name, distribution in _first_of_each(importlib_metadata.distributions()):
         found += _backends_of(name, distribution)
-    return sorted(found, key=_rank)
+    return sorted(found, key=rank)
 
 
-def _rank(found: Found) -> tuple[bool, str, str, str]:
-    own = found.name == CORE and found.distribution == CORE_DISTRIBUTION
-    return (not own, found.distribution, found.name, found.value)
+def rank(found: Found) -> tuple[bool, str, str, str]:
+    """The order of loading."""
+    return (not is_core(found), found.distribution, found.name, found.value)
+
+
+def is_core(found: Found) -> bool:
+    """Whether this is the library's own entry point, and not a stranger's of that name."""
+    return found.name == CORE and found.distribution == CORE_DISTRIBUTION
+
+
+def normalized(name: str) -> str:
+    """A distribution's name as package indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _first_of_each(
     distributions: Iterable[_Distribution],
 ) -> Iterator[tuple[str, _Distribution]]:
-    chosen: dict[str, tuple[str, tuple[Any, ...], _Distribution]] = {}
+    chosen: dict[str, _Distribution] = {}
     for distribution in distributions:
-        path = str(getattr(distribution, "_path", ""))
-        try:
-            name = _name(distribution, path)
-        except Exception:  # metadata that cannot be read names no distribution
-            continue
-        folder, age = os.path.dirname(path), _age(path)
-        held = chosen.get(name)
-        # Within one folder the order is the file system's, so there the newer version counts.
-        if held is None or (path and held[0] == folder and held[1] < age):
-            chosen[name] = (folder, age, distribution)
-    for name, (_, _, distribution) in chosen.items():
-        yield name, distribution
+        name = _name(distribution)
+        if name and (name not in chosen or _replaces(distribution, chosen[name])):
+            chosen[name] = distribution
+    yield from chosen.items()
 
 
-def _name(distribution: _Distribution, path: str) -> str:
-    stem, extension = os.path.splitext(os.path.basename(path))
+def _replaces(new: _Distribution, held: _Distribution) -> bool:
+    # A folder without metadata is what an interrupted uninstall leaves.
+    if _is_whole(new) != _is_whole(held):
+        return _is_whole(new)
+    # Within one folder the order is the file system's, so there the newer version counts.
+    path, other = _path(new), _path(held)
+    same_folder = bool(path) and os.path.dirname(path) == os.path.dirname(other)
+    return same_folder and _age(path) > _age(other)
+
+
+def _is_whole(distribution: _Distribution) -> bool:
+    return any(_text(distribution, file) is not None for file in ("METADATA", "PKG-INFO"))
+
+
+def _path(distribution: _Distribution) -> str:
+    return str(getattr(distribution, "_path", ""))
+
+
+def _text(distribution: _Distribution, file: str) -> str | None:
+    try:
+        return distribution.read_text(file)
+    except Exception:  # a file that cannot be read says nothing
+        return None
+
+
+def _name(distribution: _Distribution) -> str:
+    """The normalized name, or "" where nothing says it."""
+    stem, extension = os.path.splitext(os.path.basename(_path(distribution)))
     if extension in (".dist-info", ".egg-info"):
-        name = stem.partition("-")[0]
-    else:
-        name = str(distribution.metadata["Name"])
-    return re.sub(r"[-_.]+", "-", name).lower()
+        return normalized(stem.partition("-")[0])
+    try:
+        return normalized(distribution.metadata["Name"])
+    except Exception:  # metadata that cannot be read names no distribution
+        return ""
 
 
-def _age(path: str) -> tuple[Any, ...]:
+def _age(path: str) -> tuple[list[int], bool]:
     stem, extension = os.path.splitext(os.path.basename(path))
     numbers = [int(part) for part in re.findall(r"\d+", stem.partition("-")[2])]
-    return (numbers, extension == ".dist-info")
+    return numbers, extension == ".dist-info"
 
 
 def _backends_of(name: str, distribution: _Distribution) -> Iterator[Found]:
-    try:
-        text = distribution.read_text("entry_points.txt")
-        if text is None or GROUP not in text:
-            return
-    except Exception:  # a file that cannot be read names no backend
+    if GROUP not in (_text(distribution, "entry_points.txt") or ""):
         return
     read_version = _version_reader(distribution)
     try:
@@ -113,7 +138,8 @@ def _backends_of(name: str, distribution: _Distribution) -> Iterator[Found]:
         def fail() -> object:
             raise broken
 
-        yield Found(name, "entry_points.txt", name, fail, read_version)
+        backend = name.replace("-", "_")
+        yield Found(backend, "entry_points.txt", name, fail, read_version)
         return
     for (backend, value), point in points.items():
         yield Found(backend, value, name, point.load, read_version)
@@ -125,9 +151,7 @@ def _points(distribution: _Distribution) -> Iterable[Any]:
 
 def _version_reader(distribution: _Distribution) -> Callable[[], str | None]:
     def read_version() -> str | None:
-        stem, extension = os.path.splitext(
-            os.path.basename(str(getattr(distribution, "_path", "")))
-        )
+        stem, extension = os.path.splitext(os.path.basename(_path(distribution)))
         if extension in (".dist-info", ".egg-info") and "-" in stem:
             # The folder says it; reading the file would import a parser of mail.
             version = stem.partition("-")[2]

@@ -6,22 +6,23 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import pluggy
 
-from tileops_core.backend import hookspecs
+from tileops_core.backend import hookspecs, tables
 from tileops_core.backend.contract import (
     LoadFailure,
     ManifestPath,
     Registration,
+    TargetRegistration,
     is_name,
     near_name,
 )
-from tileops_core.backend.discovery import CORE, CORE_DISTRIBUTION, Found
-from tileops_core.backend.registered import Backend
+from tileops_core.backend.discovery import CORE, CORE_DISTRIBUTION, Found, is_core, normalized
+from tileops_core.backend.registered import LOGGER, Backend
 from tileops_core.errors import BackendError
 from tileops_core.suggest import did_you_mean
 
@@ -38,24 +39,87 @@ class Harvest:
     failure: LoadFailure | None = None
 
 
+@attrs.frozen(eq=False)
+class Loaded:
+    """What loading leaves.
+
+    ``reserved``: the distribution that each installed backend's name is kept for. ``lost``: why a
+    backend or a target of a name is not there.
+    """
+
+    entries: tables.Entries
+    backends: tables.Backends
+    failures: tuple[LoadFailure, ...]
+    reserved: Mapping[str, str | None]
+    lost: Mapping[str, LoadFailure]
+
+
+def load(found: Iterable[Found]) -> Loaded:
+    """Import the backends given and put together what they register.
+
+    One that fails, be it at import, in a hook or in a conflict with an earlier one, leaves nothing
+    behind but its failure.
+    """
+    harvests = collect(found)
+    reserved: dict[str, str | None] = {}
+    for harvest in harvests:
+        reserved.setdefault(harvest.backend.name, harvest.backend.distribution)
+    entries: tables.Entries = {}
+    backends: tables.Backends = {}
+    failed: list[tuple[Harvest, LoadFailure]] = []
+    for harvest in harvests:
+        failure = harvest.failure
+        if failure is None:
+            entries, backends, failure = _admit(entries, backends, harvest, reserved)
+        if failure is not None:
+            failed.append((harvest, failure))
+    by_name = {harvest.backend.name: harvest for harvest in reversed(harvests)}
+    # Only now is every target known. Who leaves may take along the target of another.
+    while strays := tables.strays(entries, backends, entries.values()):
+        for name, error in strays.items():
+            entries, backends = tables.without(entries, backends, name)
+            failed.append((by_name[name], failure_of(by_name[name].backend, error)))
+    lost: dict[str, LoadFailure] = {}
+    for harvest, failure in failed:
+        lost.setdefault(harvest.backend.name, failure)
+        for registration in harvest.registrations:
+            if isinstance(registration, TargetRegistration):
+                lost.setdefault(registration.name, failure)
+    return Loaded(entries, backends, tuple(failure for _, failure in failed), reserved, lost)
+
+
+def _admit(
+    entries: tables.Entries,
+    backends: tables.Backends,
+    harvest: Harvest,
+    reserved: Mapping[str, str | None],
+) -> tuple[tables.Entries, tables.Backends, LoadFailure | None]:
+    try:
+        change = tables.merge(entries, backends, harvest.backend, harvest.registrations, reserved)
+    except BackendError as error:
+        return entries, backends, failure_of(harvest.backend, error)
+    return change.entries, change.backends, None
+
+
 def collect(found: Iterable[Found]) -> list[Harvest]:
     """Import each backend and collect what its hooks return, in order.
 
     Whatever a backend raises becomes its failure, ``SystemExit`` included; only
     ``KeyboardInterrupt``, which is the user's, goes through.
     """
-    harvests = []
     first: dict[str, Backend] = {}
-    for point in found:
-        backend = Backend(point.name, point.distribution, point.read_version, point.value)
-        try:
-            _check_name(backend, first.setdefault(point.name, backend))
-            harvests.append(Harvest(backend, tuple(_registrations(point))))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            harvests.append(Harvest(backend, failure=failure_of(backend, error)))
-    return harvests
+    return [_harvest(point, first) for point in found]
+
+
+def _harvest(point: Found, first: dict[str, Backend]) -> Harvest:
+    backend = Backend(point.name, point.distribution, point.read_version, point.value)
+    try:
+        _check_name(backend, first.setdefault(point.name, backend))
+        return Harvest(backend, tuple(_registrations(point)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Harvest(backend, failure=failure_of(backend, error))
 
 
 def failure_of(backend: Backend, error: BaseException) -> LoadFailure:
@@ -187,11 +251,36 @@ def _user_level() -> int:
     return level
 
 
-def disabled_names() -> frozenset[str]:
-    """The backends that ``TILEOPS_DISABLE_BACKENDS`` skips, by name; ``*`` is all of them."""
-    return frozenset(
-        name.strip() for name in os.environ.get("TILEOPS_DISABLE_BACKENDS", "").split(",")
-    ) - {""}
+def without_disabled(found: Iterable[Found]) -> tuple[list[Found], tuple[str, ...]]:
+    """Split off what ``TILEOPS_DISABLE_BACKENDS`` skips.
+
+    The variable lists backends, or distributions where no backend has that name; ``*`` is all. The
+    core stays in any case: without its interfaces no backend has anything to implement.
+
+    Returns:
+        The entry points that stay, and the names of the backends that do not.
+    """
+    points = list(found)
+    parts = os.environ.get("TILEOPS_DISABLE_BACKENDS", "").split(",")
+    names = {part.strip() for part in parts if part.strip()}
+    backends = {point.name for point in points}
+    distributions = {normalized(name) for name in names - backends}
+    skipped = [
+        point
+        for point in points
+        if not is_core(point)
+        and ("*" in names or point.name in names or point.distribution in distributions)
+    ]
+    known = backends | {point.distribution for point in points}
+    for name in sorted(names - {"*"} - known):
+        if normalized(name) not in known:
+            LOGGER.warning(
+                "TILEOPS_DISABLE_BACKENDS names %r, which is not installed%s",
+                name,
+                did_you_mean(name, known),
+            )
+    staying = [point for point in points if point not in skipped]
+    return staying, tuple(dict.fromkeys(point.name for point in skipped))
 
 
 def strict() -> bool:

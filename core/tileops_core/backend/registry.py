@@ -22,14 +22,12 @@ from tileops_core.backend.contract import (
     ManifestPath,
     OracleRegistration,
     Registration,
-    TargetRegistration,
     is_name,
     near_name,
 )
 from tileops_core.backend.discovery import CORE, Found
 from tileops_core.backend.loader import RUNTIME
 from tileops_core.backend.registered import (
-    LOGGER,
     Backend,
     Registered,
     RegisteredBuilder,
@@ -102,45 +100,15 @@ class Registry:
         loader.announce(() if self._strict else failures)
 
     def _load_all(self) -> tuple[LoadFailure, ...]:
-        found, disabled = _without_disabled(self._discover())
-        harvests = loader.collect(found)
-        reserved: dict[str, str | None] = {}
-        lost: dict[str, LoadFailure] = {}
-        failures: list[LoadFailure] = []
-        entries: tables.Entries = {}
-        backends: tables.Backends = {}
-
-        def fail(harvest: loader.Harvest, failure: LoadFailure) -> None:
-            failures.append(failure)
-            lost.setdefault(harvest.backend.name, failure)
-            for registration in harvest.registrations:
-                if isinstance(registration, TargetRegistration):
-                    lost.setdefault(registration.name, failure)
-
-        for harvest in harvests:
-            reserved.setdefault(harvest.backend.name, harvest.backend.distribution)
-        for harvest in harvests:
-            if harvest.failure is not None:
-                fail(harvest, harvest.failure)
-                continue
-            try:
-                change = tables.merge(
-                    entries, backends, harvest.backend, harvest.registrations, reserved
-                )
-            except BackendError as error:
-                fail(harvest, loader.failure_of(harvest.backend, error))
-            else:
-                entries, backends = change.entries, change.backends
-        by_name = {harvest.backend.name: harvest for harvest in reversed(harvests)}
-        while astray := tables.strays(entries, backends, entries.values()):
-            for name, stray in astray.items():
-                entries, backends = tables.without(entries, backends, name)
-                fail(by_name[name], loader.failure_of(by_name[name].backend, stray))
-
-        self._reserved, self._lost, self._disabled = reserved, lost, disabled
-        self._failures = tuple(failures)
-        self._strict = bool(failures) and loader.strict()
-        self._publish(entries, backends)
+        # Sorted here too: who loads first never depends on who was found first.
+        found, self._disabled = loader.without_disabled(
+            sorted(self._discover(), key=discovery.rank)
+        )
+        loaded = loader.load(found)
+        self._reserved, self._lost = loaded.reserved, loaded.lost
+        self._failures = loaded.failures
+        self._strict = bool(loaded.failures) and loader.strict()
+        self._publish(loaded.entries, loaded.backends)
         self._loaded = True
         self._ready = not self._strict
         return self._failures
@@ -192,6 +160,8 @@ class Registry:
 
     def take_back(self, done: tables.Done) -> None:
         """Undo what ``add`` did, where nobody has changed it since."""
+        if not done:
+            return
         with self._lock:
             now = self._tables
             entries, backends = dict(now.entries), dict(now.backends)
@@ -343,25 +313,6 @@ class Registry:
         # Another thread may have held the lock; in the child there is no such thread.
         self._lock = threading.RLock()
         self._loading = False
-
-
-def _without_disabled(found: Iterable[Found]) -> tuple[list[Found], tuple[str, ...]]:
-    names = loader.disabled_names()
-    wanted, skipped = [], []
-    for point in found:
-        # Not the core: without its interfaces no backend has anything to implement.
-        if point.name != CORE and ("*" in names or point.name in names):
-            skipped.append(point.name)
-        else:
-            wanted.append(point)
-    known = {point.name for point in (*wanted,)} | set(skipped)
-    for name in sorted(names - known - {"*"}):
-        LOGGER.warning(
-            "TILEOPS_DISABLE_BACKENDS names %r, which is not installed%s",
-            name,
-            did_you_mean(name, known),
-        )
-    return wanted, tuple(skipped)
 
 
 def _the_only_one() -> Registry:

@@ -24,7 +24,12 @@ def same_thing(old: Any, new: Any) -> bool:
             and getattr(old, "__module__", None) == getattr(new, "__module__", None)
             and _state(old) == _state(new)
         )
-    return type(old) is type(new) and not isinstance(old, type) and bool(old == new)
+    if isinstance(old, type) or type(old) is not type(new):
+        return False
+    try:
+        return bool(old == new)
+    except Exception:  # a stranger's ``==``; what cannot be compared is not the same
+        return False
 
 
 def qualified_name(value: Any) -> str | None:

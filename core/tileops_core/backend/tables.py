@@ -135,7 +135,7 @@ def merge(
         held = merged.get(slot)
         if held is not None:
             _check_again(held, registration, backend)
-            if held.registration == registration:
+            if held.registration.referent is registration.referent:
                 continue
         _check_rights(merged, registration, backend, names)
         entry = enter(registration, backend)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import attrs
 
 from tileops_core.backend import unavailable
-from tileops_core.backend.registered import LOGGER, RegisteredBuilder
+from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.registry import REGISTRY, Registry
 from tileops_core.errors import AmbiguousTargetError
 
@@ -123,10 +123,14 @@ def check_target(op: str, target: object, *, registry: Registry = REGISTRY) -> N
             f"or None"
         )
     registry.ensure_loaded()
+    _check_name(registry, op, target, f"target={target!r} was asked for")
+
+
+def _check_name(registry: Registry, op: str, target: str, asked: str) -> None:
     if target not in registry.snapshot().target_names:
         failure = registry.failure_of(target)
         cause = None if failure is None else failure.error
-        raise unavailable.unknown_target(registry, op, target) from cause
+        raise unavailable.unknown_target(registry, op, target, asked) from cause
 
 
 @attrs.frozen
@@ -188,14 +192,12 @@ def select_target(
         )
     composition = composite and not own_kernels
     if isinstance(target, str):
-        selection = _named(registry, op, target, device, in_tree, composition, reasons)
-    else:
-        found = None
-        if target is None:
-            found = _detected(registry, op, device, composite, composition, reasons)
-        selection = found or _in_tree(registry, op, target, device, in_tree, composite, reasons)
-    LOGGER.debug("%s on %s: %r (%s)", op, device, selection.name, "; ".join(selection.reasons))
-    return selection
+        return _named(registry, op, target, device, in_tree, composition, reasons)
+    if target is None:
+        found = _detected(registry, op, device, composite, composition, reasons)
+        if found is not None:
+            return found
+    return _in_tree(registry, op, target, device, in_tree, composite, reasons)
 
 
 def _named(
@@ -207,7 +209,7 @@ def _named(
     composition: bool,
     reasons: list[str],
 ) -> Selection:
-    check_target(op, target, registry=registry)
+    _check_name(registry, op, target, reasons[-1])
     builder = registry.builder(op, target)
     if builder is not None:
         reasons.append(f"target {target!r} has a builder for {op}")

@@ -19,12 +19,12 @@ GENERAL = "reference"
 INSTALL = "pip install tileops-reference"
 
 
-def unknown_target(registry: Registry, op: str, target: str) -> UnknownTargetError:
-    """Nobody registered ``target``; says why not, where that is known."""
+def unknown_target(registry: Registry, op: str, target: str, asked: str) -> UnknownTargetError:
+    """Nobody registered ``target``, which ``asked`` says who named; says why not, if known."""
     known = registry.target_names()
     failure = registry.failure_of(target)
     if failure is not None:
-        why = f"is not there, because {failure}"
+        why = f"is not there: {failure}"
         then = f"repair {failure.distribution}; `tileops doctor` shows the traceback"
     elif target in registry.disabled():
         why = "is skipped by TILEOPS_DISABLE_BACKENDS"
@@ -42,7 +42,7 @@ def unknown_target(registry: Registry, op: str, target: str) -> UnknownTargetErr
         if failed:
             then += f"; these backends failed to load: {listed(set(failed))}"
     return UnknownTargetError(
-        f"{op}: target={target!r} {why}; known targets: {listed(known)}; {then}",
+        f"{op}: {asked}, which {why}; known targets: {listed(known)}; {then}",
         op=op,
         target=target,
         backend=None if failure is None else failure.backend,
@@ -111,8 +111,10 @@ def _needs(registry: Registry, who: Backend, op: str, device: torch.device) -> s
             parts.append(f"target {name!r} has no builder of {op}")
         else:
             claims, fault = target.claims(device)
-            why = fault or ("claims" if claims else "does not claim") + f" {device}"
-            parts.append(f"target {name!r} has a builder of {op}; {why}; target={name!r} asks it")
+            why = fault or f"its detector {'claims' if claims else 'does not claim'} {device}"
+            parts.append(
+                f"target {name!r} has a builder of {op}, but {why}: ask with target={name!r}"
+            )
     kernel_types = [entry for entry in registry.kernel_types(op) if entry.backend == who.name]
     if kernel_types:
         parts.append(f"serves {op} by {_types(kernel_types)}")
