@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, MutableMapping
+from typing import Any, Generic, TypeVar, cast
+from weakref import WeakValueDictionary
 
 _Value = TypeVar("_Value")
 
 _MISSING: Any = object()
+
+_ABSENT: Any = object()
 
 _guard = threading.Lock()
 """Held for a few instructions to claim, publish or wait; never while something is built."""
@@ -51,12 +54,15 @@ class BuildOnce(Generic[_Value]):
     Threads that miss the same key together wait for the one that builds; different keys are built
     in parallel. A build that raises anything leaves no trace, and the next that wants the key
     builds it itself. A builder may get other keys, of this table or another.
+
+    Args:
+        weak: Keep a value only as long as somebody else holds it.
     """
 
     __slots__ = ("_built", "_running")
 
-    def __init__(self) -> None:
-        self._built: dict[Hashable, _Value] = {}
+    def __init__(self, *, weak: bool = False) -> None:
+        self._built: MutableMapping[Hashable, _Value] = WeakValueDictionary() if weak else {}
         self._running: dict[Hashable, _Build] = {}
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
@@ -78,7 +84,7 @@ class BuildOnce(Generic[_Value]):
 
     def items(self) -> tuple[tuple[Any, _Value], ...]:
         """The finished values with their keys, oldest first; a snapshot."""
-        return tuple(self._built.copy().items())
+        return tuple(dict(self._built).items())
 
     def __len__(self) -> int:
         return len(self._built)
@@ -88,8 +94,10 @@ class BuildOnce(Generic[_Value]):
             mine = _Build(key)
             try:
                 with _guard:
-                    if key in self._built:
-                        return self._built[key]
+                    # One look-up: a weakly held value may be gone by a second one.
+                    found = self._built.get(key, _ABSENT)
+                    if found is not _ABSENT:
+                        return cast(_Value, found)
                     other = self._running.get(key)
                     if other is None or not other.running:
                         self._running[key] = mine

@@ -1,0 +1,67 @@
+"""TileOPs: operators for LLM inference behind one contract, computed by whoever is installed.
+
+Construct an op once, call it many times, and choose who computes with ``target=``::
+
+    from tileops_core.ops import RMSNormFwdOp
+
+    op = RMSNormFwdOp(normalized_shape=(4096,))
+    y = op(x, weight)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tileops_core import backend, errors, interfaces, kernels, ops
+    from tileops_core.backend.order import set_backend_order
+    from tileops_core.backend.registry import REGISTRY
+    from tileops_core.backend.targets import (
+        BUILTIN,
+        default_target,
+        registered_targets,
+        set_default_target,
+    )
+    from tileops_core.call.checking import checks
+    from tileops_core.op.base import Op
+    from tileops_core.tensor_spec import TensorSpec
+
+    __version__: str
+    load_failures = REGISTRY.load_failures
+
+_HOMES = {
+    "BUILTIN": "backend.targets",
+    "Op": "op.base",
+    "TensorSpec": "tensor_spec",
+    "checks": "call.checking",
+    "default_target": "backend.targets",
+    "registered_targets": "backend.targets",
+    "set_backend_order": "backend.order",
+    "set_default_target": "backend.targets",
+}
+_MODULES = ("backend", "errors", "interfaces", "kernels", "ops")
+
+__all__ = [*_HOMES, *_MODULES, "load_failures"]  # noqa: PLE0604 - the two tables above are the names
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name at its first use, so that importing the package stays cheap."""
+    if name in _HOMES:
+        value = getattr(import_module(f"tileops_core.{_HOMES[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"tileops_core.{name}")
+    elif name == "load_failures":
+        value = import_module("tileops_core.backend.registry").REGISTRY.load_failures
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("tileops-core")
+    else:
+        raise AttributeError(f"module 'tileops_core' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

@@ -1,0 +1,74 @@
+"""What may stand where a tensor belongs; asked before anything of it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tileops_core.errors import NotATensorError, SignatureError
+from tileops_core.plan.model import Plan
+from tileops_core.spans import Span
+
+
+def admit(plan: Plan, inputs: Sequence[Any], out: Any) -> None:
+    """Check that every input is an ordinary dense tensor, or None where it may be absent.
+
+    Raises:
+        NotATensorError: something else came, or None for a tensor that must be there.
+        SignatureError: a sparse, nested, quantized or otherwise laid out tensor came.
+    """
+    for declared, value in zip(plan.signature.inputs, inputs, strict=True):
+        if value is None and declared.optional is not False:
+            continue
+        _admit_one(plan.op, declared.name, value, declared.span)
+    if out is not None:
+        buffer = plan.signature.out_buffer
+        assert buffer is not None
+        _admit_one(plan.op, "out", out, buffer.span)
+
+
+def _admit_one(op: str, name: str, value: Any, span: Span) -> None:
+    if not isinstance(value, torch.Tensor):
+        got = "None" if value is None else f"{_short(value)} ({type(value).__name__})"
+        raise NotATensorError(
+            f"{op}: {name} must be a torch.Tensor, got {got}  [{span.short}]",
+            op=op,
+            tensor=name,
+            expected="torch.Tensor",
+            actual=value,
+            span=span,
+        )
+    form = _odd_form(value)
+    if form is not None:
+        raise SignatureError(
+            f"{op}: {name} is a {form} tensor, the op takes dense (strided) tensors only; convert "
+            f"it first, for example with {_remedy(form)}  [{span.short}]",
+            op=op,
+            tensor=name,
+            expected="torch.strided",
+            actual=form,
+            span=span,
+        )
+
+
+def _odd_form(tensor: torch.Tensor) -> str | None:
+    if tensor.is_nested:
+        return "nested"
+    if tensor.is_quantized:
+        return "quantized"
+    if tensor.layout is torch.strided:
+        return None
+    return str(tensor.layout).removeprefix("torch.").lstrip("_")
+
+
+def _remedy(form: str) -> str:
+    if form == "nested":
+        return "torch.nested.to_padded_tensor"
+    return ".dequantize()" if form == "quantized" else ".to_dense()"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

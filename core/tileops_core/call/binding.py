@@ -1,0 +1,132 @@
+"""The binding group: who serves an instance, and everything built because of it.
+
+An instance starts unbound (:data:`UNBOUND`, shared by all). Calls that find it so share one
+*candidate*. The first of them to succeed publishes it; when the last of them has failed, it is
+dropped, and with it the target it chose and the kernels it built. A published binding stays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from typing import Any, Protocol
+
+import attrs
+
+from tileops_core.backend.registry import RegisteredBuilder
+from tileops_core.backend.targets import Builtin
+from tileops_core.call.routes import RouteTable
+from tileops_core.kernels.builds import BuildOnce
+from tileops_core.kernels.contracts import Candidate
+
+
+class Binding(RouteTable):
+    """Routes, the chosen target, entries and target kernels of one instance.
+
+    Attributes:
+        target: the chosen target's name, ``BUILTIN``, or None before a choice.
+        builder: the target's builder for this op, None in-tree.
+        backend: the backend that in-tree dispatch is restricted to, or None.
+        entries_by_call: ``(interface, call spec)`` -> ``(candidate, entry)``, bounded by use.
+        built_entries: entries by (kernel type, device, identity), kept for good.
+        target_kernels: a target's kernels by the facts they were built for, as long as a route
+            holds them.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "backend",
+        "builder",
+        "built_entries",
+        "entries_by_call",
+        "lock",
+        "target",
+        "target_kernels",
+        "users",
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.target: str | Builtin | None = None
+        self.builder: RegisteredBuilder | None = None
+        self.backend: str | None = None
+        self.entries_by_call: dict[Hashable, Any] = {}
+        self.built_entries: BuildOnce[Any] = BuildOnce()
+        self.target_kernels: BuildOnce[Any] = BuildOnce(weak=True)
+        # Re-entrant: choosing a target asks detectors, which are other people's code.
+        self.lock = threading.RLock()
+        self.users = 0
+
+
+UNBOUND = Binding()
+"""What every instance holds before its first successful call. Never written to."""
+
+
+@attrs.define(slots=True, eq=False)
+class Entered:
+    """A call of one thread that decides something: on which binding, and what it chose so far."""
+
+    binding: Binding
+    chosen: dict[str, Candidate] = attrs.field(factory=dict)
+
+
+class Bound(Protocol):
+    """What binding needs of an op: the published binding and the candidate."""
+
+    _binding: Binding
+
+    @property
+    def _running(self) -> HasCandidate: ...
+
+
+class HasCandidate(Protocol):
+    """The running group's part in a first call."""
+
+    candidate: Binding | None
+    entered: dict[int, list[Entered]]
+
+
+# One lock for all instances: it is held for a few instructions, and only on misses.
+_LOCK = threading.Lock()
+
+
+def enter(op: Bound) -> Entered:
+    """Begin a call that has to decide something; says on which binding."""
+    ident = threading.get_ident()
+    with _LOCK:
+        binding = op._binding
+        running = op._running
+        if binding is UNBOUND:
+            if running.candidate is None:
+                running.candidate = Binding()
+            binding = running.candidate
+            binding.users += 1
+        entered = Entered(binding)
+        running.entered.setdefault(ident, []).append(entered)
+        return entered
+
+
+def leave(op: Bound, entered: Entered, *, succeeded: bool) -> None:
+    """End what :func:`enter` began: publish on success, drop when the last user has failed."""
+    ident = threading.get_ident()
+    binding = entered.binding
+    with _LOCK:
+        running = op._running
+        stack = running.entered[ident]
+        stack.remove(entered)
+        if not stack:
+            del running.entered[ident]
+        if running.candidate is not binding:
+            return  # it was published before this call, or by another one meanwhile
+        binding.users -= 1
+        if succeeded:
+            op._binding = binding
+            running.candidate = None
+        elif binding.users == 0:
+            running.candidate = None
+
+
+def current(op: Bound) -> Entered | None:
+    """The deciding call that this thread is inside of, on this op; None on a known route."""
+    stack = op._running.entered.get(threading.get_ident())
+    return stack[-1] if stack else None

@@ -1,0 +1,178 @@
+"""A route's callable: the kernel, and around it only what this kind of call needs.
+
+Everything is decided on the miss, so a hit has no branch for it: dense copies of inputs, buffers
+copied in and back, the current device, keyword-only inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+import torch
+
+from tileops_core.call.resolve import device_module
+from tileops_core.call.results import verify
+from tileops_core.call.routes import Route
+from tileops_core.call.writes import check_written
+from tileops_core.plan.model import Plan
+
+Tensors = Sequence[torch.Tensor | None]
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether a kernel may read the tensor's memory as it lies."""
+    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor's values in memory that a kernel may read as it lies."""
+    return tensor.resolve_conj().resolve_neg().contiguous()
+
+
+@attrs.frozen(slots=True)
+class Effects:
+    """What one kind of call writes.
+
+    Attributes:
+        written: positions of the written inputs.
+        out: whether the caller passed ``out``.
+        aliases: per output, the position of the written input it is, ``"out"``, or None if new.
+    """
+
+    written: tuple[int, ...]
+    out: bool
+    aliases: tuple[int | str | None, ...]
+
+    @property
+    def pure(self) -> bool:
+        """Whether nothing of the caller's is written."""
+        return not self.written and not self.out
+
+
+def effects_of(plan: Plan, written: Sequence[str], has_out: bool) -> Effects:
+    """The effects of a call that writes these inputs."""
+    signature = plan.signature
+    position = {t.name: i for i, t in enumerate(signature.inputs)}
+    aliases: list[int | str | None] = []
+    for output in signature.outputs:
+        if output.alias is not None and output.alias in written:
+            aliases.append(position[output.alias])
+        elif output.buffer and has_out:
+            aliases.append("out")
+        else:
+            aliases.append(None)
+    return Effects(tuple(position[n] for n in written), has_out, tuple(aliases))
+
+
+def by_name(plan: Plan, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel that takes keyword-only inputs by name, called with all of them in order."""
+    names = [t.name for t in plan.signature.inputs if t.kw_only]
+    if not names:
+        return kernel
+    at = {i: t.name for i, t in enumerate(plan.signature.inputs) if t.kw_only}
+
+    def named(*inputs: Any, **more: Any) -> Any:
+        positional = [x for i, x in enumerate(inputs) if i not in at]
+        return kernel(*positional, **{at[i]: inputs[i] for i in at}, **more)
+
+    return named
+
+
+def on_its_device(kernel: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """A kernel that finds its device current, where there is more than one to choose from."""
+    module = None if device.index is None else device_module(device)
+    if module is None or module.device_count() < 2:
+        return kernel
+    guard, index = module.device, device.index
+
+    def guarded(*inputs: Any, **more: Any) -> Any:
+        with guard(index):
+            return kernel(*inputs, **more)
+
+    return guarded
+
+
+def reading(kernel: Callable[..., Any], inputs: Tensors) -> Callable[..., Any]:
+    """The callable of a call that writes nothing: dense copies of those inputs that need one."""
+    at = [i for i, x in enumerate(inputs) if x is not None and not is_dense(x)]
+    if not at:
+        return kernel
+    if at == [0] and len(inputs) == 1:
+        return lambda x: kernel(dense(x))
+
+    def densified(*given: Any) -> Any:
+        work = list(given)
+        for i in at:
+            work[i] = dense(work[i])
+        return kernel(*work)
+
+    return densified
+
+
+def writing(
+    plan: Plan, route: Route, kernel: Callable[..., Any], effects: Effects, inputs: Tensors
+) -> Callable[..., Any]:
+    """The callable of a call that writes: checks memory, copies in and back, returns the caller's.
+
+    Overlap is asked every time: it lies in addresses, which no key holds.
+    """
+    signature = plan.signature
+    reads = [
+        i
+        for i, x in enumerate(inputs)
+        if x is not None and i not in effects.written and not is_dense(x)
+    ]
+    names = [t.name for t in signature.inputs]
+    takes_out = signature.out_buffer is not None
+
+    def write(*given: Any, out: torch.Tensor | None = None) -> Any:
+        targets = [(names[i], given[i]) for i in effects.written]
+        if out is not None:
+            targets.append(("out", out))
+        check_written(
+            plan,
+            targets,
+            [
+                (names[i], x)
+                for i, x in enumerate(given)
+                if x is not None and i not in effects.written
+            ],
+        )
+        work = list(given)
+        for i in reads:
+            work[i] = dense(work[i])
+        back = []
+        for i in effects.written:
+            if not is_dense(work[i]):
+                work[i] = dense(work[i])
+                back.append((given[i], work[i]))
+        buffer = out
+        if out is not None and not is_dense(out):
+            buffer = torch.empty(out.shape, dtype=out.dtype, device=out.device)
+            back.append((out, buffer))
+        result = kernel(*work, out=buffer) if takes_out else kernel(*work)
+        kept = [_kept(a, work, buffer) for a in effects.aliases]
+        final = verify(plan, route, work, kept, result)
+        for target, copy in back:
+            target.copy_(copy)
+        for _, target in targets:
+            if not target.is_inference():
+                torch.autograd.graph.increment_version(target)
+        if not signature.outputs:
+            return None
+        callers = [_kept(a, given, out) for a in effects.aliases]
+        results = final if isinstance(final, tuple) else (final,)
+        mine = tuple(
+            r if c is None else c for r, c in zip(results, callers, strict=True)
+        )
+        return mine[0] if len(mine) == 1 else mine
+
+    return write
+
+
+def _kept(alias: int | str | None, tensors: Tensors, out: torch.Tensor | None) -> Any:
+    if alias is None:
+        return None
+    return out if alias == "out" else tensors[int(alias)]

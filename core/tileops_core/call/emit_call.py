@@ -1,0 +1,252 @@
+"""Write the code of a call on a known route, once per op class.
+
+One emitter, two functions: ``__call__`` asks first whether the tensors are plain and nobody is
+watching (the predicate), ``node`` does not. Both make the call's key, look up the route, run it
+and check the result. Whatever is unusual leaves for :mod:`tileops_core.call.modes` or
+:mod:`tileops_core.call.pipeline`; nothing here decides anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import FunctionType
+
+import torch
+
+from tileops_core.call import checking, modes, pipeline, torch_private
+from tileops_core.plan.model import Plan
+from tileops_core.plan.source import SourceWriter, compile_source
+from tileops_core.signature.kinds import DTypeKind
+from tileops_core.signature.model import Input
+
+
+class CallEmitter:
+    """Writes ``__call__`` and ``node`` for one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.signature = plan.signature
+        self.writer = w = SourceWriter()
+        self.takes_out = self.signature.out_buffer is not None
+        self.new_outputs = [o for o in self.signature.outputs if o.alias is None]
+        w.use("_Tensor", torch.Tensor)
+        w.use("_Parameter", torch.nn.Parameter)
+        w.use("_modes", torch_private.dispatch_modes)
+        w.use("_functorch", torch_private.functorch_level)
+        w.use("_jit", torch_private.jit_tracing)
+        w.use("_autocast", torch_private.autocast_on)
+        w.use("_profiling", torch_private.profiling)
+        w.use("_fx", torch_private.fx_trace)
+        w.use("_forward_ad", torch_private.forward_ad)
+        w.use("_grad_on", torch.is_grad_enabled)
+        w.use("_watching", checking.WATCHING)
+        w.use("_unusual", modes.unusual)
+        w.use("_miss", pipeline.miss)
+        w.use("_recheck", pipeline.recheck)
+        w.use("_blame", pipeline.blame_kernel)
+        w.use("_thread", threading.get_ident)
+
+    # -- shared pieces --------------------------------------------------------------------
+
+    @property
+    def _names(self) -> list[str]:
+        return [t.name for t in self.signature.inputs] + (["out"] if self.takes_out else [])
+
+    def _inputs(self) -> str:
+        return "(" + "".join(f"{t.name}, " for t in self.signature.inputs) + ")"
+
+    def _arguments(self) -> str:
+        """The parameter list: inputs in order, optional ones None, then ``out``."""
+        positional: list[str] = []
+        named: list[str] = []
+        for tensor in self.signature.inputs:
+            text = tensor.name if tensor.optional is False else f"{tensor.name}=None"
+            (named if tensor.kw_only else positional).append(text)
+        if self.takes_out:
+            positional.append("out=None")
+        return ", ".join(["self", *positional, *(["*", *named] if named else [])])
+
+    def _rest(self) -> str:
+        """What the slow roads take after the op."""
+        return f"{self._inputs()}, out" if self.takes_out else self._inputs()
+
+    def _is_optional(self, name: str) -> bool:
+        return name == "out" or any(
+            t.name == name and t.optional is not False for t in self.signature.inputs
+        )
+
+    # -- the predicate --------------------------------------------------------------------
+
+    def _plain(self, name: str) -> str:
+        test = f"type({name}) is _Tensor or type({name}) is _Parameter"
+        if self._is_optional(name):
+            return f"({name} is None or {test})"
+        return f"({test})"
+
+    def _predicate(self) -> None:
+        w = self.writer
+        tests = [f"not {self._plain(name)}" for name in self._names]
+        grad = [
+            f"({n} is not None and {n}.requires_grad)" if self._is_optional(n) else f"{n}.requires_grad"
+            for n in self._names
+        ]
+        with w.block("if ("):
+            for i, test in enumerate(tests):
+                w.line(f"{'or ' if i else ''}{test}")
+            w.line("or _modes()")
+            w.line("or _functorch() is not None")
+            w.line("or _autocast()")
+            w.line("or _jit()")
+            w.line("or _profiling()")
+            w.line("or _fx._is_fx_tracing_flag")
+            w.line("or _forward_ad._current_level >= 0")
+            w.line("or _watching")
+            if grad:
+                w.line(f"or (({' or '.join(grad)}) and _grad_on())")
+        with w.block("):"):
+            w.line(f"return _unusual(self, {self._rest()})")
+
+    # -- the key --------------------------------------------------------------------------
+
+    def _facts(self, name: str, written: bool) -> str:
+        layout = f"{name}.is_contiguous()"
+        if written:
+            # Overlap inside a tensor lies in its strides; a dense one has none.
+            layout += f" or {name}.stride()"
+        facts = [f"{name}.dtype", f"{name}.shape", f"{name}.device", layout, f"{name}.is_neg()"]
+        if self._may_be_complex():
+            facts.append(f"{name}.is_conj()")
+        return ", ".join(facts)
+
+    def _may_be_complex(self) -> bool:
+        return any(
+            isinstance(d.kind, DTypeKind)
+            and (d.kind.members is None or any(m.startswith("complex") for m in d.kind.members))
+            for d in self.signature.indices
+        )
+
+    def _key(self) -> str:
+        parts = []
+        for tensor in self.signature.inputs:
+            facts = self._facts(tensor.name, tensor.mutated is not False)
+            if self._is_optional(tensor.name):
+                parts.append(f"None if {tensor.name} is None else ({facts})")
+            else:
+                parts.append(facts)
+        if self.takes_out:
+            parts.append(f"None if out is None else ({self._facts('out', True)})")
+        return "(" + "".join(f"{p}, " for p in parts) + ")"
+
+    # -- the body -------------------------------------------------------------------------
+
+    def _body(self) -> None:
+        w = self.writer
+        with w.block("try:"):
+            w.line(f"_key = {self._key()}")
+            if self.new_outputs:
+                # Asked here because memory that is not dense has no address and leaves below.
+                for tensor in self.signature.inputs:
+                    w.line(self._pointer(tensor))
+        with w.block("except RuntimeError:"):
+            w.line(f"return _miss(self, None, {self._rest()})")
+        w.line("_route = self._binding.young.get(_key)")
+        with w.block("if _route is None:"):
+            w.line(f"return _miss(self, _key, {self._rest()})")
+        with w.block("try:"):
+            inputs = ", ".join(t.name for t in self.signature.inputs)
+            if self.takes_out:
+                out = ", ".join(filter(None, (inputs, "out=out")))
+                w.line(
+                    f"_result = _route.call({inputs}) if out is None else _route.call({out})"
+                )
+            else:
+                w.line(f"_result = _route.call({inputs})")
+        with w.block("except BaseException as _error:"):
+            w.line("_blame(self, _route, _error)")
+            w.line("raise")
+        if self.signature.outputs and not self._always_writes():
+            self._result()
+        w.line("self._running.last[_thread()] = _route.record")
+        w.line("return _result")
+
+    def _always_writes(self) -> bool:
+        """Whether every call writes, so that no route is fresh."""
+        return any(t.mutated is True and t.optional is False for t in self.signature.inputs)
+
+    def _pointer(self, tensor: Input) -> str:
+        pointer = f"{tensor.name}.data_ptr()"
+        if self._is_optional(tensor.name):
+            pointer = f"None if {tensor.name} is None else {pointer}"
+        return f"_at_{tensor.name} = {pointer}"
+
+    def _result(self) -> None:
+        w = self.writer
+        outputs = self.signature.outputs
+        if len(outputs) == 1:
+            wrong = self._wrong("_result", "_route.shape", "_route.dtype")
+            if outputs[0].nullable is not None:
+                wrong = f"(_result is not None or _route.shape is not None) and ({wrong})"
+            tests = [f"({wrong})"]
+        else:
+            tests = [f"type(_result) is not tuple or len(_result) != {len(outputs)}"]
+            w.line("_expected = _route.expected")
+            for i, output in enumerate(outputs):
+                item = f"_result[{i}]"
+                wrong = self._wrong(item, f"_expected[{i}][0]", f"_expected[{i}][1]")
+                if output.nullable is not None:
+                    wrong = f"{item} is not None if _expected[{i}] is None else ({wrong})"
+                tests.append(f"({wrong})")
+            for i in range(len(outputs)):
+                for j in range(i):
+                    pair = f"_result[{i}].data_ptr() == _result[{j}].data_ptr()"
+                    if any(outputs[k].nullable is not None for k in (i, j)):
+                        pair = (
+                            f"_result[{i}] is not None and _result[{j}] is not None and {pair}"
+                        )
+                    tests.append(f"({pair})")
+        with w.block("if _route.fresh and (" if self.plan.may_write else "if ("):
+            for i, test in enumerate(tests):
+                w.line(f"{'or ' if i else ''}{test}")
+        with w.block("):"):
+            w.line(f"_result = _recheck(self, _route, {self._inputs()}, _result)")
+
+    def _wrong(self, result: str, shape: str, dtype: str) -> str:
+        """Source that is true if a new output is, or may be, not what is due."""
+        tests = [
+            f"type({result}) is not _Tensor",
+            f"{result}.shape != {shape}",
+            f"{result}.dtype is not {dtype}",
+            f"{result}.device != _route.device",
+            f"not {result}.is_contiguous()",
+            f"{result}.requires_grad",
+        ]
+        pointers = [f"_at_{t.name}" for t in self.signature.inputs]
+        if len(pointers) == 1:
+            tests.append(f"{result}.data_ptr() == {pointers[0]}")
+        elif pointers:
+            tests.append(f"{result}.data_ptr() in ({', '.join(pointers)})")
+        return " or ".join(tests)
+
+    # -- all ------------------------------------------------------------------------------
+
+    def emit(self) -> tuple[FunctionType, FunctionType, str]:
+        """``__call__``, the node body, and their source."""
+        w = self.writer
+        doc = f"Call {self.plan.op}; see the class."
+        with w.block(f"def __call__({self._arguments()}):"):
+            w.line(f'"""{doc}"""')
+            self._predicate()
+            self._body()
+        w.line("")
+        with w.block(f"def node({self._arguments()}):"):
+            self._body()
+        functions = compile_source(w, f"<tileops call {self.plan.op}>")
+        call, node = functions["__call__"], functions["node"]
+        # Python words its own TypeError for a wrong count or keyword with this name.
+        call.__qualname__ = node.__qualname__ = self.plan.op
+        return torch_private.not_traced(call), torch_private.not_traced(node), w.text()
+
+
+def emit_call(plan: Plan) -> tuple[FunctionType, FunctionType, str]:
+    """The generated ``__call__`` and node body of an op class, and their source."""
+    return CallEmitter(plan).emit()

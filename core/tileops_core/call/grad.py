@@ -1,0 +1,89 @@
+"""Calls whose result would need a gradient: the forward works, the backward says why it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tileops_core.call.compose import Tensors
+from tileops_core.call.state import CalledOp
+from tileops_core.call.writes import check_written
+from tileops_core.errors import SignatureError
+from tileops_core.spec.catalogue import known_ops
+
+
+class NoBackward(torch.autograd.Function):
+    """Runs a call below autograd; its outputs require grad, and their backward raises."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, name: str, run: Callable[[], Any], written: Tensors, *tensors: Any
+    ) -> Any:
+        """Run the call; ``tensors`` only tell autograd what the result depends on."""
+        ctx.op = name
+        if written:
+            ctx.mark_dirty(*written)
+        result = run()
+        fixed = [
+            r
+            for r in (result if isinstance(result, tuple) else (result,))
+            if isinstance(r, torch.Tensor) and not _differentiable(r)
+        ]
+        if fixed:
+            ctx.mark_non_differentiable(*fixed)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Refuse: the library has no gradient for a forward op."""
+        backward_op = ctx.op.replace("FwdOp", "BwdOp")
+        hint = (
+            f"compute it with {backward_op}"
+            if backward_op != ctx.op and backward_op in known_ops()
+            else "call the op under torch.no_grad() or on detached inputs, or use the torch "
+            "function that it stands for"
+        )
+        raise NotImplementedError(
+            f"{ctx.op} has no gradient: it computes a forward pass for inference; {hint}"
+        )
+
+
+def _differentiable(tensor: torch.Tensor) -> bool:
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+def needs_grad(tensors: Tensors) -> bool:
+    """Whether autograd would want to know of a call with these tensors."""
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def run_with_grad(
+    op: CalledOp, run: Callable[[], Any], inputs: Tensors, out: torch.Tensor | None
+) -> Any:
+    """Run a call of which autograd has to know.
+
+    Raises:
+        SignatureError: ``out`` was given, or a leaf that requires grad would be written.
+    """
+    plan = op._plan
+    if out is not None:
+        raise SignatureError(
+            f"{plan.op}: out= does not work with inputs that require grad; call under "
+            "torch.no_grad(), or without out=",
+            op=plan.op,
+            tensor="out",
+        )
+    written: list[torch.Tensor] = []
+    if plan.may_write:
+        statics = op._construction.statics
+        names = plan.written(statics, plan.check(statics, *inputs))
+        pairs = [
+            (t.name, x)
+            for t, x in zip(plan.signature.inputs, inputs, strict=True)
+            if t.name in names and x is not None
+        ]
+        check_written(plan, pairs, [])
+        written = [x for _, x in pairs]
+    return NoBackward.apply(plan.op, run, written, *inputs)  # type: ignore[no-untyped-call]

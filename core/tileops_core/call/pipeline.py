@@ -1,0 +1,235 @@
+"""A call that no route knows yet: check, choose who serves, run, check the result, keep a route."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+
+from tileops_core.backend.blame import blame
+from tileops_core.backend.targets import check_target
+from tileops_core.call import checking
+from tileops_core.call.admit import admit
+from tileops_core.call.binding import Entered, enter, leave
+from tileops_core.call.compose import (
+    Effects,
+    Tensors,
+    by_name,
+    effects_of,
+    on_its_device,
+    reading,
+    writing,
+)
+from tileops_core.call.purity import Purity
+from tileops_core.call.resolve import Server, blaming, choose_target, resolve
+from tileops_core.call.results import verify
+from tileops_core.call.routes import Route
+from tileops_core.call.state import CalledOp
+from tileops_core.call.torch_private import is_fake
+from tileops_core.call.writes import check_out, check_written
+from tileops_core.plan.model import Facts, OutputFacts
+from tileops_core.record.signature_call import Served, SignatureCall
+from tileops_core.record.table import prune
+from tileops_core.tensor_spec import TensorSpec
+
+
+def miss(op: CalledOp, key: Any, inputs: tuple[Any, ...], out: Any = None) -> Any:
+    """Run a call whose route is not among the recent ones.
+
+    Args:
+        op: the instance.
+        key: the call's key, or None for a call that no route may be kept of.
+        inputs: the signature's inputs in order, None for absent ones.
+        out: the caller's buffer, if the op takes one.
+    """
+    known = op._binding.promote(key) if key is not None else None
+    if known is not None and not checking.active().purity:
+        return run_known(op, known, inputs, out)
+    plan = op._plan
+    admit(plan, inputs, out)
+    statics = op._construction.statics
+    facts = plan.check(statics, *inputs)
+    outputs = plan.outputs(statics, facts)
+    effects = effects_of(plan, plan.written(statics, facts), out is not None)
+    if out is not None:
+        check_out(plan, outputs, facts, out)
+    specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
+    if is_shapes_only(inputs):
+        served: object = None
+        result = unserved(op, facts, outputs, effects, inputs, out)
+    elif is_empty_write(outputs, effects, inputs):
+        check_target(plan.op, op._construction.target)
+        if not effects.pure:
+            check_written(plan, *_split(op, effects, inputs, out))
+        served = None
+        result = unserved(op, facts, outputs, effects, inputs, out)
+    else:
+        return _serve(op, key, inputs, out, facts, outputs, effects, specs)
+    record = SignatureCall(plan, statics, specs, out is not None, Served(served))
+    remember(op, record)
+    return result
+
+
+def _serve(
+    op: CalledOp,
+    key: Any,
+    inputs: Tensors,
+    out: torch.Tensor | None,
+    facts: Facts,
+    outputs: tuple[OutputFacts, ...],
+    effects: Effects,
+    specs: tuple[TensorSpec | None, ...],
+) -> Any:
+    entered = enter(op)
+    try:
+        choose_target(op, entered.binding, facts[0])
+        server = resolve(op, entered, specs)
+        record = _record(op, entered, specs, out is not None)
+        route = make_route(op, server, record, facts, outputs, effects, inputs)
+        result = _run_new(op, route, effects, inputs, out)
+        if server.is_body:
+            # A hand-written body says only now which kernels it asked for.
+            route.record = _record(op, entered, specs, out is not None)
+        if key is not None:
+            entered.binding.keep(key, route)
+    except BaseException:
+        leave(op, entered, succeeded=False)
+        raise
+    leave(op, entered, succeeded=True)
+    prune(op._running.last)
+    remember(op, route.record)
+    return result
+
+
+def make_route(
+    op: CalledOp,
+    server: Server,
+    record: SignatureCall,
+    facts: Facts,
+    outputs: tuple[OutputFacts, ...],
+    effects: Effects,
+    inputs: Tensors,
+) -> Route:
+    """A route for calls like this one; its callable holds all that this kind of call needs."""
+    plan, device = op._plan, facts[0]
+    kernel = on_its_device(by_name(plan, server.kernel), device)
+    expected = tuple(None if o is None else (torch.Size(o[0]), o[1]) for o in outputs)
+    route = Route(
+        kernel, effects.pure, expected, device, record, server.blamed, server.holds
+    )
+    if effects.pure:
+        route.call = reading(kernel, inputs)
+    else:
+        route.call = writing(plan, route, kernel, effects, inputs)
+    return route
+
+
+def _run_new(
+    op: CalledOp, route: Route, effects: Effects, inputs: Tensors, out: torch.Tensor | None
+) -> Any:
+    """Run and check in full; in checking mode also that nothing else was touched."""
+    purity = Purity(op, inputs, effects) if checking.active().purity else None
+    with blaming(op._plan.op, route.blamed):
+        result = route.call(*inputs) if out is None else route.call(*inputs, out=out)
+    if effects.pure:
+        result = verify(op._plan, route, inputs, (None,) * len(route.expected), result)
+    if purity is not None:
+        purity.check(route, result)
+    return result
+
+
+def run_known(op: CalledOp, route: Route, inputs: Tensors, out: torch.Tensor | None) -> Any:
+    """Run a route outside the generated code, with the full result check."""
+    with blaming(op._plan.op, route.blamed):
+        result = route.call(*inputs) if out is None else route.call(*inputs, out=out)
+    if route.fresh:
+        result = verify(op._plan, route, inputs, (None,) * len(route.expected), result)
+    remember(op, route.record)
+    return result
+
+
+def recheck(op: CalledOp, route: Route, inputs: Tensors, result: Any) -> Any:
+    """What the hit path's cheap test found suspicious: the full check decides."""
+    return verify(op._plan, route, inputs, (None,) * len(route.expected), result)
+
+
+def blame_kernel(op: CalledOp, route: Route, error: BaseException) -> None:
+    """Note on an exception of a known route whose kernel it came out of."""
+    blamed = route.blamed
+    blame(
+        error, op=op._plan.op, target=blamed.target, backend=blamed.backend, version=blamed.version
+    )
+
+
+def remember(op: CalledOp, record: SignatureCall) -> None:
+    """Make a record this thread's last one."""
+    op._running.last[threading.get_ident()] = record
+
+
+def _record(
+    op: CalledOp, entered: Entered, specs: tuple[TensorSpec | None, ...], has_out: bool
+) -> SignatureCall:
+    served = Served(
+        entered.binding.target,
+        {name: c.key for name, c in entered.chosen.items()},
+        {name: c.backend for name, c in entered.chosen.items()},
+    )
+    return SignatureCall(op._plan, op._construction.statics, specs, has_out, served)
+
+
+# -- calls that nobody has to run ---------------------------------------------------------
+
+
+def is_shapes_only(inputs: Tensors) -> bool:
+    """Whether the call has no data: meta or fake tensors."""
+    return any(x is not None and (x.device.type == "meta" or is_fake(x)) for x in inputs)
+
+
+def is_empty_write(
+    outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors
+) -> bool:
+    """Whether the call writes something and all of it has zero elements."""
+    sizes = [inputs[i].numel() for i in effects.written]  # type: ignore[union-attr]
+    for facts, alias in zip(outputs, effects.aliases, strict=True):
+        if facts is not None and not isinstance(alias, int):
+            sizes.append(torch.Size(facts[0]).numel())
+    return bool(sizes) and not any(sizes)
+
+
+def unserved(
+    op: CalledOp,
+    facts: Facts,
+    outputs: tuple[OutputFacts, ...],
+    effects: Effects,
+    inputs: Tensors,
+    out: torch.Tensor | None,
+) -> Any:
+    """The result by the signature alone: new outputs hold no data (or none at all)."""
+    results: list[torch.Tensor | None] = []
+    for output, alias in zip(outputs, effects.aliases, strict=True):
+        if alias is not None:
+            results.append(out if alias == "out" else inputs[int(alias)])
+        elif output is None:
+            results.append(None)
+        else:
+            results.append(torch.empty(output[0], dtype=output[1], device=facts[0]))
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _split(
+    op: CalledOp, effects: Effects, inputs: Tensors, out: torch.Tensor | None
+) -> tuple[list[tuple[str, torch.Tensor]], list[tuple[str, torch.Tensor]]]:
+    """The tensors written and the other ones, with their names."""
+    names = [t.name for t in op._plan.signature.inputs]
+    written = [(names[i], x) for i in effects.written if (x := inputs[i]) is not None]
+    if out is not None:
+        written.append(("out", out))
+    others = [
+        (names[i], x)
+        for i, x in enumerate(inputs)
+        if x is not None and i not in effects.written
+    ]
+    return written, others

@@ -1,0 +1,184 @@
+"""Whether what a kernel returned is what the signature says. The full check, off the hit path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from tileops_core.call.routes import Blamed, Route
+from tileops_core.call.writes import overlap
+from tileops_core.errors import BackendError
+from tileops_core.plan.model import OutputFacts, Plan
+from tileops_core.plan.sites import dtype_text, shape_text
+
+
+def describe(value: object) -> str:
+    """A result in a few words, for an error."""
+    if isinstance(value, torch.Tensor):
+        kind = "tensor" if type(value) is torch.Tensor else type(value).__name__
+        return f"a {dtype_text(value.dtype)} {kind} of shape {shape_text(value.shape)}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    if value is None:
+        return "None"
+    return f"{value!r} ({type(value).__name__})"
+
+
+def owner(blamed: Blamed) -> str:
+    """Who answers for a kernel, for an error."""
+    backend = f"backend {blamed.backend!r}" if blamed.backend else "the op's own kernels"
+    version = f" version {blamed.version}" if blamed.version else ""
+    return f"target {blamed.target!r} ({backend}{version})"
+
+
+def _fault(plan: Plan, blamed: Blamed, problem: str) -> BackendError:
+    return BackendError(
+        f"{plan.op}: {owner(blamed)} {problem}; the call was checked before, so this is the "
+        "backend's fault: report it there, or choose another target=",
+        backend=blamed.backend,
+        op=plan.op,
+        target=blamed.target,
+    )
+
+
+def verify(
+    plan: Plan,
+    route: Route,
+    inputs: Sequence[torch.Tensor | None],
+    kept: Sequence[torch.Tensor | None],
+    result: Any,
+) -> Any:
+    """Check a kernel's result in full and return what the caller gets.
+
+    Args:
+        plan: the op's plan.
+        route: what was expected, and who answers.
+        inputs: what the kernel got, in the signature's order.
+        kept: per output, the tensor it must be (``out`` or a written input), or None where the
+            output is new.
+        result: what the kernel returned.
+
+    Returns:
+        None, the one output, or the tuple of outputs.
+
+    Raises:
+        BackendError: naming who answers, what came and what the signature says.
+    """
+    blamed, outputs = route.blamed, plan.signature.outputs
+    if not outputs:
+        if result is not None:
+            raise _fault(plan, blamed, f"returned {describe(result)}, the op returns nothing")
+        return None
+    if len(outputs) == 1:
+        given: tuple[Any, ...] = (result,)
+    elif isinstance(result, tuple) and len(result) == len(outputs):
+        given = result
+    elif result is None and all(
+        k is not None or e is None for k, e in zip(kept, route.expected, strict=True)
+    ):
+        given = (None,) * len(outputs)
+    else:
+        names = ", ".join(o.name for o in outputs)
+        raise _fault(
+            plan, blamed, f"returned {describe(result)}, the signature has {len(outputs)} "
+            f"outputs ({names}), to be returned as a tuple"
+        )
+    final: list[torch.Tensor | None] = []
+    for output, expected, keep, value in zip(outputs, route.expected, kept, given, strict=True):
+        if keep is not None:
+            # The kernel wrote into a buffer; it may return that buffer, or nothing.
+            if value is not None and not _is_buffer(value, keep):
+                raise _fault(
+                    plan, blamed, f"returned {describe(value)} for {output.name}, which it must "
+                    "write into the tensor it was given"
+                )
+            final.append(keep)
+        elif expected is None:
+            if value is not None:
+                raise _fault(
+                    plan, blamed, f"returned {describe(value)} for {output.name}, which this call "
+                    "does not have: it must be None"
+                )
+            final.append(None)
+        else:
+            _check_fresh(plan, route, output.name, output.shape_text, expected, value)
+            final.append(value)
+    _check_aliases(plan, blamed, inputs, kept, final)
+    return final[0] if len(final) == 1 else tuple(final)
+
+
+def _is_buffer(value: object, keep: torch.Tensor) -> bool:
+    return isinstance(value, torch.Tensor) and (
+        value is keep
+        or (
+            value.data_ptr() == keep.data_ptr()
+            and value.shape == keep.shape
+            and value.dtype == keep.dtype
+        )
+    )
+
+
+def _check_fresh(
+    plan: Plan, route: Route, name: str, declared: str, expected: OutputFacts, value: Any
+) -> None:
+    assert expected is not None
+    shape, dtype = expected
+    blamed = route.blamed
+    due = f"a {dtype_text(dtype)} tensor of shape {shape_text(shape)}"
+    if not isinstance(value, torch.Tensor) or type(value) is not torch.Tensor:
+        raise _fault(plan, blamed, f"returned {describe(value)} for {name}, due is {due}")
+    if tuple(value.shape) != tuple(shape):
+        raise _fault(
+            plan, blamed, f"returned shape {shape_text(value.shape)} for {name}, the signature "
+            f"says {declared} = {shape_text(shape)}"
+        )
+    if value.dtype != dtype:
+        raise _fault(
+            plan, blamed, f"returned dtype {dtype_text(value.dtype)} for {name}, the signature "
+            f"says {dtype_text(dtype)}"
+        )
+    if value.device != route.device:
+        raise _fault(
+            plan, blamed, f"returned {name} on {value.device}, the call is on {route.device}"
+        )
+    if value.layout is not torch.strided:
+        raise _fault(plan, blamed, f"returned {name} with layout {value.layout}, due is {due}")
+    if not value.is_contiguous():
+        raise _fault(
+            plan, blamed, f"returned {name} with strides {shape_text(value.stride())} for shape "
+            f"{shape_text(shape)}, new outputs must be contiguous"
+        )
+    if value.is_neg() or value.is_conj():
+        raise _fault(plan, blamed, f"returned {name} with its negative or conjugate bit set")
+    if value.requires_grad:
+        raise _fault(
+            plan, blamed, f"returned {name} with requires_grad set, though no input requires "
+            "grad: a kernel must not record gradients"
+        )
+
+
+def _check_aliases(
+    plan: Plan,
+    blamed: Blamed,
+    inputs: Sequence[torch.Tensor | None],
+    kept: Sequence[torch.Tensor | None],
+    final: Sequence[torch.Tensor | None],
+) -> None:
+    outputs = plan.signature.outputs
+    for i, value in enumerate(final):
+        if value is None or kept[i] is not None:
+            continue
+        for declared, given in zip(plan.signature.inputs, inputs, strict=True):
+            if given is not None and overlap(value, given):
+                raise _fault(
+                    plan, blamed, f"returned {outputs[i].name} in the memory of its input "
+                    f"{declared.name}; a new output needs memory of its own"
+                )
+        for j, other in enumerate(final[:i]):
+            if other is not None and overlap(value, other):
+                raise _fault(
+                    plan, blamed, f"returned {outputs[i].name} in the memory of "
+                    f"{outputs[j].name}; each output needs memory of its own"
+                )

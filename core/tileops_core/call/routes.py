@@ -1,0 +1,99 @@
+"""What an instance keeps for one kind of call, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import attrs
+import torch
+
+from tileops_core.record.signature_call import SignatureCall
+
+GENERATION = 1024
+"""Routes per generation. Two generations are kept, so between 1,024 and 2,048 routes live, those
+used last. A hit in the younger one costs nothing extra; the older one is asked on a miss."""
+
+
+class Origin(Protocol):
+    """Who brought a kernel: a registration of the registry."""
+
+    @property
+    def backend(self) -> str | None: ...
+    @property
+    def version(self) -> str | None: ...
+
+
+@attrs.frozen(slots=True)
+class Blamed:
+    """Who answers for a kernel: the target asked, and who brought the code (None: the op)."""
+
+    target: str
+    origin: Origin | None = None
+
+    @property
+    def backend(self) -> str | None:
+        """The backend's name."""
+        return self.origin.backend if self.origin is not None else None
+
+    @property
+    def version(self) -> str | None:
+        """The backend's version; read when an error is told, not before."""
+        return self.origin.version if self.origin is not None else None
+
+
+@attrs.define(slots=True, eq=False)
+class Route:
+    """One kind of call, resolved.
+
+    Attributes:
+        call: runs it: the kernel itself where nothing has to be arranged around it.
+        fresh: every output is a new tensor, to be checked against ``expected`` after the call.
+            Otherwise ``call`` writes for the caller, and checks and returns on its own.
+        expected: ``(shape, dtype)`` per output, None where this branch has none.
+        device: where new outputs must lie.
+        record: what the call leaves.
+        blamed: who answers for the kernel.
+        holds: keeps a target's kernel alive as long as a route uses it.
+    """
+
+    call: Callable[..., Any]
+    fresh: bool
+    expected: tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
+    device: torch.device
+    record: SignatureCall
+    blamed: Blamed
+    holds: object
+    shape: tuple[int, ...] | None = attrs.field(init=False, default=None)
+    dtype: torch.dtype | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        # Most ops have one output; its facts lie one attribute away.
+        if len(self.expected) == 1 and self.expected[0] is not None:
+            self.shape, self.dtype = self.expected[0]
+
+
+class RouteTable:
+    """Routes by call key, bounded by use: a generation fills, then becomes the old one."""
+
+    __slots__ = ("old", "young")
+
+    def __init__(self) -> None:
+        self.young: dict[Any, Route] = {}
+        self.old: dict[Any, Route] = {}
+
+    def promote(self, key: Any) -> Route | None:
+        """A route of the old generation, moved to the young one; None if there is none."""
+        route = self.old.get(key)
+        if route is not None:
+            self.keep(key, route)
+        return route
+
+    def keep(self, key: Any, route: Route) -> None:
+        """Store a route. Racing threads may lose one to the generation change, never corrupt."""
+        if len(self.young) >= GENERATION:
+            self.old, self.young = self.young, {}
+        self.young[key] = route
+
+    def __len__(self) -> int:
+        return len(self.young) + len(self.old)

@@ -1,0 +1,72 @@
+"""The three groups of an instance's state, and what a call sees of an op.
+
+construction: written once, read-only afterwards. binding (:mod:`tileops_core.call.binding`): who
+serves; undone as a whole. running: written during calls, never undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import attrs
+import torch
+
+from tileops_core.backend.targets import Builtin
+from tileops_core.call.binding import Binding, Entered
+from tileops_core.kernels.contracts import Installed
+from tileops_core.plan.model import Plan, Statics
+from tileops_core.record.table import LastCalls
+
+
+@attrs.frozen(slots=True, eq=False)
+class Construction:
+    """What the constructor settled. (Parameters are also attributes of the op.)
+
+    Attributes:
+        target: what ``target=`` was.
+        statics: the parameters in manifest order, then what they decide.
+        installed: the kernel types that in-tree dispatch chooses from.
+        key: what the instance is, in text; equal instances have equal keys.
+        anchor: keeps the key's place in the instance table.
+    """
+
+    target: str | Builtin | None
+    statics: Statics
+    installed: Installed
+    key: str
+    anchor: object
+
+
+@attrs.define(slots=True, eq=False)
+class Running:
+    """What calls leave on an instance.
+
+    Attributes:
+        last: each thread's last record.
+        candidate: the binding that first callers share, None before and after.
+        entered: calls in progress that decide something, by thread.
+        derived: tensors computed from parameters, by (name, device, key).
+    """
+
+    last: LastCalls = attrs.field(factory=dict)
+    candidate: Binding | None = None
+    entered: dict[int, list[Entered]] = attrs.field(factory=dict)
+    derived: dict[Any, torch.Tensor] = attrs.field(factory=dict)
+
+
+class CalledOp(Protocol):
+    """What a call needs of an op."""
+
+    _plan: ClassVar[Plan]
+    _writes_call_spec: ClassVar[bool]
+    _node: Callable[..., Any]
+    _construction: Construction
+    _binding: Binding
+    _running: Running
+
+    def call_spec(self, *inputs: Any) -> Any:
+        """The short form's call spec."""
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """The body."""

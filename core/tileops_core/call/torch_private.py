@@ -1,0 +1,94 @@
+"""Every torch-internal name the library leans on, each with a public fallback.
+
+Eager calls on plain tensors skip torch's dispatcher, so they must know when something else is
+watching: a dispatch mode, a functorch transform, tracing, forward-mode differentiation, a
+profiler, autocast. Torch answers each question in tens of nanoseconds, but not under a public
+name; where an internal name is gone, the fallback answers more slowly or more cautiously.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+import torch.fx._symbolic_trace as fx_trace
+from torch.utils import _python_dispatch
+
+
+def _attribute(path: str) -> Any:
+    found: Any = torch
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _dispatch_modes_public() -> int:
+    return int(_python_dispatch._get_current_dispatch_mode() is not None)
+
+
+def _autocast_public() -> bool:
+    return torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+
+
+dispatch_modes: Callable[[], int] = _attribute("_C._len_torch_dispatch_stack") or (
+    _dispatch_modes_public
+)
+"""How many dispatch modes are active on this thread."""
+
+functorch_level: Callable[[], object | None] = _attribute(
+    "_C._functorch.peek_interpreter_stack"
+) or (lambda: None)
+"""The innermost functorch transform, or None."""
+
+jit_tracing: Callable[[], bool] = _attribute("_C._is_tracing") or torch.jit.is_tracing
+"""Whether ``torch.jit.trace`` is recording."""
+
+autocast_on: Callable[[], bool] = _attribute("_C._is_any_autocast_enabled") or _autocast_public
+"""Whether autocast is on for any device type."""
+
+profiling: Callable[[], bool] = _attribute("_C._autograd._profiler_enabled") or (lambda: False)
+"""Whether a profiler records this thread."""
+
+is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
+    "_C._functorch.is_functorch_wrapped_tensor"
+) or (lambda _tensor: functorch_level() is not None)
+"""Whether a tensor belongs to a functorch transform."""
+
+if not hasattr(forward_ad, "_current_level"):  # pragma: no cover - a torch we do not know
+    forward_ad._current_level = -1  # type: ignore[attr-defined]
+if not hasattr(fx_trace, "_is_fx_tracing_flag"):  # pragma: no cover - a torch we do not know
+    fx_trace._is_fx_tracing_flag = False
+
+
+def not_traced(function: Any) -> Any:
+    """Make dynamo break the graph at ``function`` and run it as it is.
+
+    Same mark as ``torch.compiler.disable`` sets, without importing dynamo for it.
+    """
+    function._torchdynamo_disable = True
+    return function
+
+
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Whether the tensor is fake (shape and dtype without data)."""
+    return hasattr(tensor, "fake_mode")
+
+
+def is_dispatch_subclass(tensor: torch.Tensor) -> bool:
+    """Whether the tensor's class takes part in dispatch (a wrapper), so unwrapping is unsafe."""
+    default = getattr(torch._C, "_disabled_torch_dispatch_impl", None)
+    own = getattr(type(tensor), "__torch_dispatch__", None)
+    return own is not None and own is not default and not _is_base(own)
+
+
+def _is_base(function: Any) -> bool:
+    return function == torch.Tensor.__torch_dispatch__
+
+
+ordinary_tensors: Callable[[], Any] = (
+    getattr(_python_dispatch, "_disable_current_modes", None) or nullcontext
+)
+"""A context in which new tensors are real ones, whatever dispatch mode is active."""

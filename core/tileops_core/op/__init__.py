@@ -1,0 +1,6 @@
+"""The base class of every op."""
+
+from tileops_core.op.base import Op
+from tileops_core.record.signature_call import SignatureCall
+
+__all__ = ["Op", "SignatureCall"]

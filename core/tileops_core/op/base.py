@@ -1,0 +1,247 @@
+"""``Op``: construct once, call many times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, ClassVar
+
+import torch
+
+from tileops_core.backend.order import backend_order
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.backend.targets import BUILTIN, Builtin, check_target
+from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
+from tileops_core.call.compose import dense
+from tileops_core.call.resolve import choose_target, entry_for
+from tileops_core.call.state import Construction, Running
+from tileops_core.call.torch_private import ordinary_tensors
+from tileops_core.errors import OpNotAvailableError
+from tileops_core.kernels.call_spec import CallSpec
+from tileops_core.kernels.dispatch import decide
+from tileops_core.kernels.kernel import Kernel, KernelInterface
+from tileops_core.op.definition import define, installed_for
+from tileops_core.op.instances import anchor, key_of
+from tileops_core.plan.model import Plan
+from tileops_core.record.signature_call import SignatureCall
+from tileops_core.record.table import read
+from tileops_core.tensor_spec import TensorSpec
+
+
+class Op:
+    """Base of every op; a subclass whose name is a manifest key becomes callable.
+
+    The manifest entry decides the constructor, the checks of each call, the results' shapes and
+    dtypes, and the cost. A subclass says which kernel to ask for: ``call_spec`` (one kernel does
+    it all) or ``forward``. Who computes is decided at the first call: ``target=`` if given, else
+    the process default, else whoever claims the device, else the kernels installed in-tree.
+
+    Class attributes of a subclass: ``interfaces`` and ``kernel_types`` (its own, besides those
+    that backends register), ``spec`` (the entry of an op that no manifest file holds).
+    """
+
+    interfaces: ClassVar[Mapping[str, type[KernelInterface]]] = {}
+    kernel_types: ClassVar[Mapping[str, type[Kernel]]] = {}
+    injected_parameters: ClassVar[tuple[str, ...]] = ()
+    spec: ClassVar[Any] = None
+    dtype: Any = None
+
+    _plan: ClassVar[Plan]
+    _node: Any
+    _call_source: ClassVar[str] = ""
+    _writes_call_spec: ClassVar[bool] = False
+
+    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_running")
+    _binding: Binding
+    _construction: Construction
+    _running: Running
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Generate what follows from the class's entry."""
+        super().__init_subclass__(**kwargs)
+        define(cls, Op)
+
+    def __init__(self, *, target: str | Builtin | None = None) -> None:
+        """Check and fix the parameters, which the subclass has assigned before.
+
+        Raises:
+            SignatureError: a parameter that the entry refuses.
+            UnknownTargetError: nobody registered ``target``.
+            TypeError: an abstract class, or a parameter that was not assigned.
+        """
+        plan = getattr(type(self), "_plan", None)
+        if plan is None:
+            raise TypeError(
+                f"{type(self).__name__} has no manifest entry, so it is no op: name the class as "
+                "its entry, or state the entry as its attribute `spec`"
+            )
+        REGISTRY.ensure_loaded()
+        check_target(plan.op, target)
+        names = [p.name for p in plan.signature.params]
+        try:
+            given = tuple(self.__dict__[name] for name in names)
+        except KeyError as missing:
+            raise TypeError(
+                f"{type(self).__name__}.__init__ must assign self.{missing.args[0]} before it "
+                "calls super().__init__(target=target)"
+            ) from None
+        statics = plan.statics(given)
+        values = statics[: len(names)]
+        self.__dict__.update(zip(names, values, strict=True))
+        key = key_of(plan, values, target)
+        self._binding = UNBOUND
+        self._running = Running()
+        self._construction = Construction(
+            target, statics, installed_for(type(self), plan), key, anchor(key)
+        )
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Run the op; generated for each class from its entry."""
+        raise TypeError(f"{type(self).__name__} has no manifest entry, so it cannot be called")
+
+    def __repr__(self) -> str:
+        plan = self._plan
+        parts = [f"{p.name}={self.__dict__[p.name]!r}" for p in plan.signature.params]
+        if self.target is not None:
+            parts.append(f"target={self.target!r}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    # -- for users ------------------------------------------------------------------------
+
+    @property
+    def target(self) -> str | Builtin | None:
+        """What ``target=`` was at construction; read-only."""
+        return self._construction.target
+
+    @property
+    def serving_target(self) -> str | Builtin | None:
+        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call."""
+        return self._binding.target
+
+    @property
+    def last_call(self) -> SignatureCall:
+        """The record of this thread's last completed call; another thread's, if it made none.
+
+        Raises:
+            RuntimeError: no call has completed.
+        """
+        record = read(self._running.last)
+        if record is None:
+            raise RuntimeError(f"{type(self).__name__}: no call has completed yet")
+        return record
+
+    def eval_roofline(self) -> tuple[int, int]:
+        """``(flops, bytes)`` that the last call needs at least, from the entry's formula.
+
+        Raises:
+            RuntimeError: no call has completed.
+            NotImplementedError: the entry has no roofline.
+        """
+        if self._plan.signature.roofline is None:
+            raise NotImplementedError(
+                f"{type(self).__name__}: its manifest entry states no roofline"
+            )
+        return self.last_call.roofline()
+
+    # -- for subclasses -------------------------------------------------------------------
+
+    def call_spec(self, *inputs: Any) -> CallSpec:
+        """The short form: which kernel to ask for, as a pure function of facts and parameters.
+
+        Args:
+            inputs: a :class:`TensorSpec` per input, None for an absent one.
+        """
+        raise NotImplementedError(f"{type(self).__name__} writes neither call_spec nor forward")
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        """The body. Here: the kernel that ``call_spec`` asks for, on dense inputs."""
+        if not self._writes_call_spec:
+            raise OpNotAvailableError(
+                f"{self._plan.op}: its class writes neither call_spec nor forward, so only a "
+                "target with a builder for it can serve it",
+                op=self._plan.op,
+            )
+        inputs = tuple(None if x is None else dense(x) for x in inputs)
+        specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
+        (interface,) = self._construction.installed.interfaces
+        entry = self.kernel_for(interface, self.call_spec(*specs))
+        return getattr(entry, "forward", entry)(*inputs, **named)
+
+    def kernel_for(self, interface: str, call: CallSpec) -> Any:
+        """The entry that serves a call of one of the op's kernel interfaces; built once, kept.
+
+        Raises:
+            OpNotAvailableError: no such interface, or no kernel runs on the call's device.
+            DispatchError: no kernel type, or more than one, claims the call.
+        """
+        found = self._binding.entries_by_call.get((interface, call))
+        if found is not None and not self._running.entered:
+            return found[1]
+        deciding = current(self)
+        if deciding is not None:
+            candidate, entry = entry_for(self, deciding.binding, interface, call)
+            deciding.chosen[interface] = candidate
+            return entry
+        entered = enter(self)
+        try:
+            choose_target(self, entered.binding, call.device)
+            _, entry = entry_for(self, entered.binding, interface, call)
+        except BaseException:
+            leave(self, entered, succeeded=False)
+            raise
+        leave(self, entered, succeeded=True)
+        return entry
+
+    def key_for(self, interface: str, call: CallSpec) -> str:
+        """The key of the kernel type that :meth:`kernel_for` would choose; builds nothing.
+
+        ``call`` may state device facts (``call.stating(arch=90)``) of a machine that is not here.
+        """
+        target = self._construction.target
+        backend = target if isinstance(target, str) else self._binding.backend
+        decision = decide(
+            self._construction.installed,
+            self._plan.op,
+            interface,
+            call,
+            backend=backend,
+            order=backend_order(self._plan.op),
+        )
+        return decision.require().key
+
+    def derived(
+        self, name: str, key: Hashable, make: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
+        """A tensor computed from parameters, made once per name and key and kept.
+
+        Args:
+            name: what it is, for example ``"cos"``.
+            key: what it depends on besides the parameters; put the device in.
+            make: makes it, outside inference mode and whatever mode is active.
+        """
+        kept = self._running.derived
+        found = kept.get((name, key))
+        if found is None:
+            with torch.inference_mode(False), torch.no_grad(), ordinary_tensors():
+                found = kept.setdefault((name, key), make())
+        return found
+
+    # -- copies ---------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Parameters, target and what a subclass added; who serves is decided anew in a copy."""
+        return {"target": self._construction.target, "attributes": dict(self.__dict__)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state["attributes"])
+        Op.__init__(self, target=state["target"])
+
+    def _infer_output_shapes(self, *inputs: Any) -> tuple[tuple[int, ...] | None, ...]:
+        """The outputs' shapes for these inputs (tensors or specs, None for absent ones)."""
+        statics = self._construction.statics
+        facts = self._plan.check(statics, *inputs)
+        return tuple(
+            None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts)
+        )
+
+
+__all__ = ["BUILTIN", "Op"]

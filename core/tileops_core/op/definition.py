@@ -1,0 +1,107 @@
+"""What a class statement sets off: find the entry, generate from it, install the results."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.call.emit_call import emit_call
+from tileops_core.kernels.contracts import Installed, install
+from tileops_core.op.parameters import ParameterAttribute, emit_init
+from tileops_core.plan.build import build_plan
+from tileops_core.plan.model import Plan
+from tileops_core.signature.build import build_signature
+from tileops_core.spec.catalogue import family_of, load_spec, load_spec_from
+
+_CLASSES: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
+
+
+def define(cls: Any, base: Any) -> None:
+    """Give an op class what follows from its entry; a class without an entry gets nothing.
+
+    Args:
+        cls: the new class.
+        base: ``Op`` itself.
+
+    Raises:
+        ManifestError: the entry is wrong.
+        TypeError: another living class of another module is this op already.
+    """
+    name = cls.__name__
+    spec = cls.__dict__.get("spec")
+    if spec is not None:
+        if not isinstance(spec, Mapping | str | os.PathLike):
+            raise TypeError(
+                f"{name}: spec must be a mapping (the entry) or the path of a YAML file, got "
+                f"{type(spec).__name__}"
+            )
+        loaded = load_spec_from(spec, name)
+    elif family_of(name) is not None:
+        loaded = load_spec(name)
+    else:
+        _keep_form(cls, base)
+        return
+    _claim(cls)
+    plan = build_plan(build_signature(loaded))
+    cls._plan = plan
+    cls.__call__, cls._node, cls._call_source = emit_call(plan)
+    for param in plan.signature.params:
+        setattr(cls, param.name, ParameterAttribute(param.name))
+    if not any("__init__" in c.__dict__ for c in _between(cls, base)):
+        cls.__init__ = emit_init(plan.signature, base.__init__)
+    _keep_form(cls, base)
+
+
+def _between(cls: type, base: type) -> list[type]:
+    """The classes from ``cls`` up to, and without, the base."""
+    mro = cls.__mro__
+    return list(mro[: mro.index(base)])
+
+
+def _keep_form(cls: Any, base: type) -> None:
+    """Note which body the class has: the nearest of ``forward`` and ``call_spec`` counts."""
+    for c in _between(cls, base):
+        if "forward" in c.__dict__:
+            cls._writes_call_spec = False
+            return
+        if "call_spec" in c.__dict__:
+            cls._writes_call_spec = True
+            return
+
+
+def _claim(cls: type) -> None:
+    """Take an op's name. A module that runs again takes its own name over."""
+    name = cls.__name__
+    other = _CLASSES.get(name)
+    if other is not None and other.__module__ != cls.__module__:
+        raise TypeError(
+            f"op {name} is defined twice: by {other.__module__}.{other.__qualname__} and by "
+            f"{cls.__module__}.{cls.__qualname__}; an op's name means one thing in a process, so "
+            "rename one, or add a backend for the op instead of a second class"
+        )
+    _CLASSES[name] = cls
+
+
+def installed_for(cls: Any, plan: Plan) -> Installed:
+    """The kernel types that instances of a class made now dispatch over; checked once per state
+    of the registry. Registered ones that break their contract are dropped and reported."""
+    generation = REGISTRY.generation
+    cached: tuple[int, Installed] | None = cls.__dict__.get("_installed_at")
+    if cached is not None and cached[0] == generation:
+        return cached[1]
+    op = plan.op
+    interfaces = {name: r.resolve() for name, r in REGISTRY.interfaces(op).items()}
+    interfaces |= cls.interfaces
+    installed = install(op, interfaces, cls.kernel_types, REGISTRY.kernel_types(op))
+    if cls._writes_call_spec and len(interfaces) > 1:
+        raise TypeError(
+            f"{op}: call_spec stands for one kernel interface, the op has "
+            f"{', '.join(sorted(interfaces))}; write forward instead"
+        )
+    for registered, error in installed.faults:
+        REGISTRY.record_failure(registered.backend, error)
+    cls._installed_at = (generation, installed)
+    return installed

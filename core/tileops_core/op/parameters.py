@@ -1,0 +1,98 @@
+"""Constructor parameters as attributes: plain to read, fixed once the op is constructed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import FunctionType
+from typing import Any, NoReturn
+
+import torch
+
+from tileops_core.plan.emit_expr import dtype_named
+from tileops_core.plan.source import SourceWriter, compile_source
+from tileops_core.signature.kinds import DTypeKind, MaybeKind
+from tileops_core.signature.model import REQUIRED, Param, Signature
+
+
+class ParameterAttribute:
+    """Refuses writes after construction.
+
+    It has no ``__get__``, so reading a parameter is a plain look-up in the instance.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __set__(self, op: Any, value: Any) -> None:
+        if getattr(op, "_construction", None) is not None:
+            self._refuse(op)
+        op.__dict__[self.name] = value
+
+    def __delete__(self, op: Any) -> None:
+        self._refuse(op)
+
+    def _refuse(self, op: Any) -> NoReturn:
+        name = type(op).__name__
+        raise AttributeError(
+            f"{name}: {self.name} is fixed at construction; construct a new op, as in "
+            f"{name}(..., {self.name}=...)"
+        )
+
+
+def default_of(param: Param) -> Any:
+    """The default as the constructor states it: a dtype's name becomes the dtype."""
+    kind = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
+    if isinstance(kind, DTypeKind) and isinstance(param.default, str):
+        return dtype_named(param.default)
+    if isinstance(param.default, list):
+        return tuple(param.default)
+    return param.default
+
+
+def emit_init(signature: Signature, base_init: FunctionType) -> FunctionType:
+    """A constructor with the entry's parameters: same names, order, defaults and kinds of passing.
+
+    Its docstring and annotations are the entry's, so ``help`` and ``inspect`` show them.
+    """
+    w = SourceWriter()
+    w.use("_initialize", base_init)
+    positional, named = [], []
+    for param in signature.params:
+        text = param.name
+        if param.default is not REQUIRED:
+            text += f"={w.use(f'_default_{param.name}', default_of(param))}"
+        (named if param.kw_only else positional).append(text)
+    arguments = ", ".join(["self", *positional, "*", *named, "target=None"])
+    with w.block(f"def __init__({arguments}):"):
+        for param in signature.params:
+            w.line(f"self.{param.name} = {param.name}")
+        w.line("_initialize(self, target=target)")
+    init = compile_source(w, f"<tileops init {signature.op}>")["__init__"]
+    init.__qualname__ = signature.op
+    init.__doc__ = _docstring(signature.params)
+    annotations: dict[str, Any] = {p.name: p.annotation for p in signature.params}
+    init.__annotations__ = {**annotations, "target": "str | Builtin | None", "return": None}
+    return init
+
+
+def _docstring(params: tuple[Param, ...]) -> str:
+    lines = ["Construct once, call many times.", "", "Args:"]
+    for param in params:
+        default = "" if param.default is REQUIRED else f" Default: {default_of(param)!r}."
+        lines.append(f"    {param.name}: {param.annotation}.{default}")
+    lines.append("    target: who computes: a target's or a backend's name, BUILTIN, or None for")
+    lines.append("        the process default, then whoever claims the call's device.")
+    return "\n".join(lines)
+
+
+def typed(value: Any) -> Any:
+    """A parameter for the instance's key: JSON keeps 1, 1.0, True, 0.0 and -0.0 apart."""
+    if isinstance(value, tuple):
+        return [typed(v) for v in value]
+    if isinstance(value, torch.dtype | torch.device):
+        return {type(value).__name__: str(value).removeprefix("torch.")}
+    if isinstance(value, complex):
+        return {"complex": [value.real, value.imag]}
+    if isinstance(value, Mapping):
+        return {"mapping": [[k, typed(v)] for k, v in value.items()]}
+    return value

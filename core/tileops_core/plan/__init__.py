@@ -1,0 +1,1 @@
+"""Signature -> plan: the functions generated for one op class."""

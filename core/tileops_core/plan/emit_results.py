@@ -1,0 +1,119 @@
+"""Write what a signature says of results: their shapes and dtypes, what is written, the cost.
+
+All take facts, never an op: ``outputs(statics, facts)`` gives ``(shape, dtype)`` or None per
+output; ``written(statics, facts)`` the names of the inputs written; ``flops`` and ``moved``
+(``statics, facts, nbytes``) the roofline's numbers, where the entry states them inline.
+"""
+
+from __future__ import annotations
+
+from tileops_core.plan.emit_check import CheckEmitter
+from tileops_core.signature.model import Output, ShapeCase
+from tileops_core.spec.expressions import Call, Expr, Name
+
+
+class ResultEmitter:
+    """Writes the functions that follow from a call's facts."""
+
+    def __init__(self, checks: CheckEmitter) -> None:
+        self.signature = checks.signature
+        self.writer = checks.writer
+        self.write = checks.expressions.write
+        self.tuple_of = checks.expressions.tuple_of
+        self.statics = checks.statics
+        self.facts = checks.facts
+
+    def emit(self) -> None:
+        """Write ``outputs``, ``written``, and ``flops`` and ``moved`` where stated."""
+        self._emit_outputs()
+        self.writer.line("")
+        self._emit_written()
+        roofline = self.signature.roofline
+        if roofline is not None and roofline.flops is not None:
+            self.writer.line("")
+            self._emit_cost("flops", roofline.flops)
+        if roofline is not None and roofline.bytes is not None:
+            self.writer.line("")
+            self._emit_cost("moved", roofline.bytes)
+
+    def _unpack(self) -> None:
+        if self.statics:
+            self.writer.line(f"({', '.join(self.statics)},) = _static")
+        self.writer.line(f"({', '.join(self.facts)},) = _facts")
+
+    def _emit_outputs(self) -> None:
+        w = self.writer
+        with w.block("def outputs(_static, _facts):"):
+            self._unpack()
+            results = []
+            for i, output in enumerate(self.signature.outputs):
+                results.append(self._output(output, f"_out{i}"))
+            w.line(f"return ({''.join(f'{r}, ' for r in results)})")
+
+    def _output(self, output: Output, name: str) -> str:
+        """Source of one output's ``(shape, dtype)``; branches are written to ``name`` first."""
+        w, dtype = self.writer, self.write(output.dtype)
+        first = output.shape[0]
+        if output.nullable is None and len(output.shape) == 1 and first.when is None:
+            return f"({self._shape(first)}, {dtype})"
+        keyword = "if"
+        if output.nullable is not None:
+            with w.block(f"if {self.write(output.nullable)}:"):
+                w.line(f"{name} = None")
+            keyword = "elif"
+        for i, case in enumerate(output.shape):
+            # Cases are complete over accepted values, so the last one needs no question.
+            last = i == len(output.shape) - 1
+            if last and keyword == "elif":
+                header = "else:"
+            else:
+                when = "True" if case.when is None else self.write(case.when)
+                header = f"{keyword} {when}:"
+            with w.block(header):
+                w.line(f"{name} = ({self._shape(case)}, {dtype})")
+            keyword = "elif"
+        return name
+
+    def _shape(self, case: ShapeCase) -> str:
+        return self.tuple_of(case.axes)
+
+    def _emit_written(self) -> None:
+        w = self.writer
+        always = [t.name for t in self.signature.inputs if t.mutated is True]
+        sometimes = [t for t in self.signature.inputs if isinstance(t.mutated, Expr)]
+        with w.block("def written(_static, _facts):"):
+            if not sometimes:
+                optional = {t.name for t in self.signature.inputs if t.optional is not False}
+                if not optional & set(always):
+                    w.line(f"return {tuple(always)!r}")
+                    return
+            self._unpack()
+            w.line("_names = []")
+            for tensor in self.signature.inputs:
+                if tensor.mutated is False:
+                    continue
+                tests = []
+                if tensor.optional is not False:
+                    tests.append(f"_has_{tensor.name}")
+                if isinstance(tensor.mutated, Expr):
+                    tests.append(self.write(tensor.mutated))
+                with w.block(f"if {' and '.join(tests) or 'True'}:"):
+                    w.line(f"_names.append({tensor.name!r})")
+            w.line("return tuple(_names)")
+
+    def _emit_cost(self, function: str, expr: Expr) -> None:
+        w = self.writer
+        with w.block(f"def {function}(_static, _facts, _nbytes):"):
+            self._unpack()
+            for name in sorted(_measured(expr)):
+                w.line(f"_bytes_{name} = _nbytes[{name!r}]")
+            w.line(f"return {self.write(expr)}")
+
+
+def _measured(expr: Expr) -> set[str]:
+    """The tensors whose bytes an expression asks for."""
+    return {
+        node.args[0].id
+        for node in expr.walk()
+        if isinstance(node, Call) and node.function == "bytes" and isinstance(node.args[0], Name)
+    }

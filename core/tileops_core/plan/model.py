@@ -1,0 +1,63 @@
+"""What is generated from one signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+import torch
+
+from tileops_core.plan.params import normalize
+from tileops_core.signature.model import Signature
+
+Statics: TypeAlias = tuple[Any, ...]
+"""Parameters in manifest order, then the lets they decide."""
+
+Facts: TypeAlias = tuple[Any, ...]
+"""What one call's tensors settle; the first is the device."""
+
+OutputFacts: TypeAlias = tuple[tuple[int, ...], torch.dtype] | None
+"""Shape and dtype of one output, or None where this branch has none."""
+
+
+@attrs.frozen(slots=True, eq=False)
+class Plan:
+    """The generated functions of one op class, and their source.
+
+    ``check`` raises :class:`~tileops_core.errors.SignatureError`; the rest trust its facts.
+    """
+
+    signature: Signature
+    source: str
+    filename: str
+    static_names: tuple[str, ...]
+    fact_names: tuple[str, ...]
+    construct: Callable[..., Statics]
+    check: Callable[..., Facts]
+    outputs: Callable[[Statics, Facts], tuple[OutputFacts, ...]]
+    written: Callable[[Statics, Facts], tuple[str, ...]]
+    flops: Callable[[Statics, Facts, Mapping[str, int]], int] | None
+    moved: Callable[[Statics, Facts, Mapping[str, int]], int] | None
+
+    @property
+    def op(self) -> str:
+        """The op's name."""
+        return self.signature.op
+
+    @property
+    def may_write(self) -> bool:
+        """Whether some branch writes into a tensor of the caller's."""
+        s = self.signature
+        return s.out_buffer is not None or any(t.mutated is not False for t in s.inputs)
+
+    def statics(self, values: tuple[Any, ...]) -> Statics:
+        """Check and normalize constructor values (in manifest order), and what they decide.
+
+        Raises:
+            SignatureError: a value is not of its kind, or a refinement over parameters fails.
+        """
+        s = self.signature
+        return self.construct(
+            *(normalize(s.op, p, v) for p, v in zip(s.params, values, strict=True))
+        )

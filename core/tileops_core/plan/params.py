@@ -1,0 +1,206 @@
+"""Take constructor parameters by value, once, in the one form the rest relies on."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NoReturn
+
+import torch
+
+from tileops_core.errors import SignatureError
+from tileops_core.plan.sites import dtype_text
+from tileops_core.signature.kinds import (
+    AxesKind,
+    BoolKind,
+    DeviceKind,
+    DimKind,
+    DTypeKind,
+    EnumKind,
+    IntKind,
+    IntTupleKind,
+    Kind,
+    MaybeKind,
+    ScalarKind,
+    ShapeKind,
+)
+from tileops_core.signature.model import Param
+from tileops_core.suggest import did_you_mean
+
+
+class _Refused(Exception):
+    """The value is not of the kind; the argument says what is due."""
+
+
+def normalize(op: str, param: Param, value: Any) -> Any:
+    """The parameter's value in its one form: ints are ints, sequences tuples, dtypes dtypes.
+
+    Raises:
+        SignatureError: the value is not of the parameter's kind.
+    """
+    try:
+        return _as(param.kind, value)
+    except _Refused as refused:
+        _refuse(op, param, value, str(refused))
+
+
+def _refuse(op: str, param: Param, value: Any, due: str) -> NoReturn:
+    hint = ""
+    if isinstance(param.kind, EnumKind) and isinstance(value, str):
+        hint = did_you_mean(value, param.kind.words)
+    raise SignatureError(
+        f"{op}: {param.name} must be {due}, got {value!r} ({type(value).__name__}){hint}"
+        f"  [{param.span.short}]",
+        op=op,
+        tensor=param.name,
+        expected=due,
+        actual=value,
+        span=param.span,
+    )
+
+
+def _as(kind: Kind, value: Any) -> Any:
+    match kind:
+        case MaybeKind(of=inner):
+            if value is None:
+                return None
+            try:
+                return _as(inner, value)
+            except _Refused as refused:
+                raise _Refused(f"{refused} or None") from None
+        case BoolKind():
+            return _bool(value)
+        case DimKind():
+            number = _int(value)
+            if number < 0:
+                raise _Refused("a non-negative int")
+            return number
+        case IntKind():
+            return _int(value)
+        case EnumKind(words=words):
+            if not isinstance(value, str) or value not in words:
+                raise _Refused(f"one of {', '.join(map(repr, words))}")
+            return str(value)
+        case DTypeKind(members=members):
+            return _dtype(value, members)
+        case ShapeKind():
+            return _shape(value)
+        case AxesKind(optional=optional):
+            return _axes(value, optional)
+        case IntTupleKind(length=length):
+            return _int_tuple(value, length)
+        case ScalarKind(types=types):
+            return _scalar(value, types)
+        case DeviceKind():
+            return None if value is None else torch.device(value)
+    raise AssertionError(f"no parameter has kind {kind}")
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
+
+
+def _bool(value: Any) -> bool:
+    if not _is_bool(value):
+        raise _Refused("True or False")
+    return bool(value)
+
+
+def _int(value: Any) -> int:
+    """An int, or what is one (numpy's, a SymInt stays itself); never a bool or a tensor."""
+    if isinstance(value, torch.SymInt):
+        return value  # type: ignore[return-value]
+    if _is_bool(value) or isinstance(value, torch.Tensor):
+        raise _Refused("an int")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise _Refused("an int") from None
+
+
+def _ints(value: Any, due: str) -> tuple[int, ...]:
+    if isinstance(value, str | bytes | dict | set | frozenset | torch.Tensor):
+        raise _Refused(due)
+    try:
+        items = tuple(value)
+    except TypeError:
+        raise _Refused(due) from None
+    try:
+        return tuple(_int(item) for item in items)
+    except _Refused:
+        raise _Refused(due) from None
+
+
+def _single(value: Any) -> int | None:
+    """The value as one int, or None if it is not one."""
+    try:
+        return _int(value)
+    except _Refused:
+        return None
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    due = "a sequence of non-negative ints"
+    one = _single(value)
+    shape = _ints(value, due) if one is None else (one,)
+    if any(n < 0 for n in shape):
+        raise _Refused(due)
+    return shape
+
+
+def _axes(value: Any, optional: bool) -> int | tuple[int, ...] | None:
+    due = "an int or a sequence of ints" + (", or None" if optional else "")
+    if value is None:
+        if optional:
+            return None
+        raise _Refused(due)
+    one = _single(value)
+    return _ints(value, due) if one is None else one
+
+
+def _int_tuple(value: Any, length: int) -> tuple[int, ...]:
+    due = f"an int or {length} of them"
+    one = _single(value)
+    if one is not None:
+        return (one,) * length
+    items = _ints(value, due)
+    if len(items) != length:
+        raise _Refused(due)
+    return items
+
+
+def _dtype(value: Any, members: tuple[str, ...] | None) -> torch.dtype:
+    due = "a torch dtype" if members is None else f"one of {', '.join(members)}"
+    if isinstance(value, str):
+        value = getattr(torch, value.removeprefix("torch."), None)
+    if not isinstance(value, torch.dtype):
+        raise _Refused(due)
+    if members is not None and dtype_text(value) not in members:
+        raise _Refused(due)
+    return value
+
+
+def _scalar(value: Any, types: tuple[str, ...]) -> Any:
+    due = " or ".join({"str": "a string", "int": "an int"}.get(t, f"a {t}") for t in types)
+    if isinstance(value, str):
+        if "str" not in types:
+            raise _Refused(due)
+        return str(value)
+    if isinstance(value, torch.Tensor):
+        raise _Refused(due)
+    if _is_bool(value):
+        if "bool" not in types:
+            raise _Refused(due)
+        return bool(value)
+    one = _single(value)
+    if one is not None:
+        if "int" in types:
+            return one
+        if "float" in types:
+            return float(one)
+        raise _Refused(due)
+    # numpy's float64 is a float; its float32 has __float__ only.
+    if "float" in types and not isinstance(value, complex) and hasattr(value, "__float__"):
+        return float(value)
+    if "complex" in types and isinstance(value, complex):
+        return complex(value)
+    raise _Refused(due)

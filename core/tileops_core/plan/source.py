@@ -1,0 +1,58 @@
+"""Write Python source, compile it once, and let debuggers step into it."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+
+class SourceWriter:
+    """Lines with indentation, and the global names that they use."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._depth = 0
+        self.globals: dict[str, Any] = {}
+
+    def line(self, text: str) -> None:
+        """Append one line at the current depth."""
+        self._lines.append("    " * self._depth + text)
+
+    @contextmanager
+    def block(self, header: str) -> Iterator[None]:
+        """Append ``header`` and indent what follows inside the ``with``."""
+        self.line(header)
+        self._depth += 1
+        yield
+        self._depth -= 1
+
+    def use(self, name: str, value: Any) -> str:
+        """Make ``value`` a global of the source; returns ``name``."""
+        self.globals[name] = value
+        return name
+
+    def text(self) -> str:
+        """The whole source."""
+        return "\n".join(self._lines) + "\n"
+
+
+def compile_source(writer: SourceWriter, filename: str) -> dict[str, FunctionType]:
+    """Compile and run the source; returns the functions it defines by name.
+
+    The text is registered with :mod:`linecache` under ``filename``, so tracebacks show it and
+    a debugger steps into it. Compiling the same name again replaces the text.
+    """
+    text = writer.text()
+    code = compile(text, filename, "exec")
+    namespace = dict(writer.globals)
+    namespace["__name__"] = filename.strip("<>").replace(" ", ".")
+    exec(code, namespace)
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    return {
+        name: value
+        for name, value in namespace.items()
+        if isinstance(value, FunctionType) and value.__code__.co_filename == filename
+    }

@@ -1,0 +1,5 @@
+"""What a completed call leaves behind."""
+
+from tileops_core.record.signature_call import Served, SignatureCall
+
+__all__ = ["Served", "SignatureCall"]

@@ -1,0 +1,200 @@
+"""The record of one completed call, expanded when it is read.
+
+A call leaves a template: the plan, the parameters, the inputs' facts, who served. Everything
+else follows by running the checks once more on those facts, on the first read of it. Calls that
+took the same route share one record, so a record says what happened, never when.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+import torch
+
+from tileops_core.errors import TileOpsError
+from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.tensor_spec import TensorSpec
+
+
+@attrs.frozen(slots=True)
+class Served:
+    """Who computed: the target's name (or ``BUILTIN``; None if nobody had to run), and in-tree
+    the key of the kernel type that each interface called chose, and its backend."""
+
+    target: object
+    kernels: Mapping[str, str] = attrs.field(factory=dict)
+    backends: Mapping[str, str | None] = attrs.field(factory=dict)
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return "nobody (nothing to write)"
+        if not self.kernels:
+            return str(self.target)
+        keys = ", ".join(
+            f"{self.backends.get(i) or 'own'}:{key}" for i, key in self.kernels.items()
+        )
+        return f"{self.target} ({keys})"
+
+
+@attrs.frozen(slots=True)
+class Traffic:
+    """How often a tensor's bytes are read and written by the algorithm."""
+
+    reads: int
+    writes: int
+
+
+class SignatureCall:
+    """What a completed call was: solved indices, tensors, effects, who served. Treat as immutable.
+
+    Attributes:
+        served_by: a :class:`Served`.
+        has_out: whether the caller passed ``out``.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        statics: Statics,
+        inputs: tuple[TensorSpec | None, ...],
+        has_out: bool,
+        served_by: Served,
+    ) -> None:
+        self._plan = plan
+        self._statics = statics
+        self._inputs = inputs
+        self.has_out = has_out
+        self.served_by = served_by
+
+    def __repr__(self) -> str:
+        tensors = ", ".join(
+            f"{name}: {str(dtype).removeprefix('torch.')}{list(shape)}"
+            for name, (shape, dtype) in self.tensors.items()
+        )
+        return f"<{self._plan.op} call on {self.device}: {tensors}; served by {self.served_by}>"
+
+    @property
+    def op(self) -> str:
+        """The op's name."""
+        return self._plan.op
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return self._plan.check(self._statics, *self._inputs)
+
+    @cached_property
+    def _outputs(self) -> tuple[OutputFacts, ...]:
+        return self._plan.outputs(self._statics, self._facts)
+
+    @cached_property
+    def indices(self) -> Mapping[str, Any]:
+        """Solved ``forall`` indices, parameters by name, and every ``let``."""
+        found = dict(zip(self._plan.static_names, self._statics, strict=True))
+        for name, value in zip(self._plan.fact_names, self._facts, strict=True):
+            if not name.startswith("_"):
+                found[name] = tuple(value) if isinstance(value, tuple) else value
+        return MappingProxyType(found)
+
+    @property
+    def device(self) -> torch.device:
+        """The call's device."""
+        device = self._facts[0]
+        assert isinstance(device, torch.device)
+        return device
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The inputs that the call wrote."""
+        return self._plan.written(self._statics, self._facts)
+
+    @cached_property
+    def branch_key(self) -> str:
+        """The effect branch: ``""`` for a pure call, else what it writes and leaves out."""
+        parts = [f"writes_{name}" for name in self.written]
+        if self.has_out:
+            parts.append("out")
+        for output, facts in zip(self._plan.signature.outputs, self._outputs, strict=True):
+            if facts is None:
+                parts.append(f"without_{output.name}")
+        return "_".join(parts)
+
+    @cached_property
+    def tensors(self) -> Mapping[str, tuple[tuple[int, ...], torch.dtype]]:
+        """Shape and dtype of every input and output there was, by name."""
+        signature = self._plan.signature
+        found = {
+            declared.name: (tuple(spec.shape), spec.dtype)
+            for declared, spec in zip(signature.inputs, self._inputs, strict=True)
+            if spec is not None
+        }
+        for output, facts in zip(signature.outputs, self._outputs, strict=True):
+            if facts is not None:
+                found[output.name] = (tuple(facts[0]), facts[1])
+        return MappingProxyType(found)
+
+    @cached_property
+    def traffic(self) -> Mapping[str, Traffic]:
+        """Reads and writes per tensor; an output that is a written input is not counted twice."""
+        signature = self._plan.signature
+        found = {}
+        for tensor in signature.inputs:
+            if tensor.name in self.tensors:
+                writes = int(tensor.name in self.written)
+                found[tensor.name] = Traffic(int(not (tensor.write_only and writes)), writes)
+        for output in signature.outputs:
+            if output.name in self.tensors and output.alias not in self.written:
+                found[output.name] = Traffic(0, 1)
+        return MappingProxyType(found)
+
+    def present(self, name: str) -> bool:
+        """Whether the tensor called ``name`` was part of the call."""
+        return name in self.tensors
+
+    def bytes(self, name: str) -> int:
+        """Size of a tensor in bytes; 0 if it was not part of the call."""
+        if name not in self.tensors:
+            return 0
+        shape, dtype = self.tensors[name]
+        count = 1
+        for length in shape:
+            count *= length
+        return count * dtype.itemsize
+
+    def roofline(self) -> tuple[int, int]:
+        """``(flops, bytes)`` that the algorithm needs at least, from the entry.
+
+        Raises:
+            NotImplementedError: the entry has no roofline.
+        """
+        declared = self._plan.signature.roofline
+        if declared is None:
+            raise NotImplementedError(f"{self.op}: its manifest entry states no roofline")
+        if declared.func is not None:
+            module, _, attribute = declared.func.rpartition(".")
+            flops, moved = getattr(importlib.import_module(module), attribute)(self)
+            return _whole(self.op, flops), _whole(self.op, moved)
+        sizes = {t.name: self.bytes(t.name) for t in self._plan.signature.inputs}
+        sizes |= {t.name: self.bytes(t.name) for t in self._plan.signature.outputs}
+        assert self._plan.flops is not None
+        flops = self._plan.flops(self._statics, self._facts, sizes)
+        if self._plan.moved is not None:
+            moved = self._plan.moved(self._statics, self._facts, sizes)
+        else:
+            moved = sum(
+                (t.reads + t.writes) * self.bytes(name) for name, t in self.traffic.items()
+            )
+        return _whole(self.op, flops), _whole(self.op, moved)
+
+
+def _whole(op: str, value: object) -> int:
+    """A count as an int; a fraction would be a mistake in the entry."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise TileOpsError(f"{op}: its roofline gives {value!r}, a count must be a whole number")

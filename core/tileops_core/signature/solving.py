@@ -1,0 +1,393 @@
+"""In which order, and how, a call's tensors settle the signature's indices.
+
+The order depends on the signature alone, never on the order of its text: tensors that can be
+read with what is known come first. The result is data; :mod:`tileops_core.plan` writes it out as
+Python and decides nothing.
+
+An index that only some branches settle (an optional tensor's, or one case of a type family) is
+*perhaps* known: generated code starts it at None and asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import attrs
+
+from tileops_core.signature.kinds import DimKind, DTypeKind, SeqKind, ShapeKind
+from tileops_core.signature.model import Input, Let, ShapeCase, Signature
+from tileops_core.spans import Span
+from tileops_core.spec.expressions import Binary, Call, Const, Each, Expr, Name, Splice
+
+
+@attrs.frozen(slots=True)
+class Place:
+    """Where an axis (or a splice's first axis) lies.
+
+    Axes before the open splice count from the left, those after it from the right. ``ones`` is
+    the number of single axes passed on the way, ``runs`` the splices of known length passed.
+    """
+
+    from_right: bool
+    ones: int
+    runs: tuple[Expr, ...]
+
+
+@attrs.frozen(slots=True)
+class SolveAxis:
+    """``coefficient * name + rest == length``: gives ``name`` (checks it, if ``perhaps`` known)."""
+
+    place: Place
+    name: str
+    coefficient: int
+    rest: Expr | None
+    perhaps: bool
+    axis: Expr
+
+
+@attrs.frozen(slots=True)
+class CheckAxis:
+    """The axis equals an expression whose names are all known."""
+
+    place: Place
+    axis: Expr
+
+
+@attrs.frozen(slots=True)
+class CheckRun:
+    """The axes of a splice of known length equal it."""
+
+    place: Place
+    run: Expr
+
+
+@attrs.frozen(slots=True)
+class OpenRun:
+    """The one splice that takes the remaining axes: gives ``name`` (or checks it)."""
+
+    before: Place
+    after: Place
+    name: str
+    perhaps: bool
+
+
+AxisStep: TypeAlias = SolveAxis | CheckAxis | CheckRun | OpenRun
+
+
+@attrs.frozen(slots=True)
+class CaseSteps:
+    """One shape case: its rank (``ones`` plus ``runs``, more if ``open``) and its axis steps.
+
+    ``known`` are the names that are certainly settled before the first step.
+    """
+
+    case: ShapeCase
+    ones: int
+    runs: tuple[Expr, ...]
+    open: bool
+    steps: tuple[AxisStep, ...]
+    known: frozenset[str]
+
+
+@attrs.frozen(slots=True)
+class TensorStep:
+    """Read one input: its dtype gives ``binds_dtype`` or is checked, then its shape case."""
+
+    tensor: Input
+    binds_dtype: str | None
+    perhaps_dtype: bool
+    cases: tuple[CaseSteps, ...]
+
+
+@attrs.frozen(slots=True)
+class LetStep:
+    """Compute a ``let`` of a call."""
+
+    let: Let
+
+
+@attrs.frozen(slots=True)
+class Unsolved:
+    """Something no order can settle; ``message`` says what."""
+
+    message: str
+    span: Span
+
+
+@attrs.frozen(slots=True)
+class Solution:
+    """The steps in order, the names that need a None start, and what stays unsolved."""
+
+    steps: tuple[TensorStep | LetStep, ...]
+    perhaps: frozenset[str]
+    unsolved: tuple[Unsolved, ...]
+
+
+def free_names(expr: Expr) -> Iterator[str]:
+    """The names an expression reads, generator variables excluded."""
+    bound = {node.variable for node in expr.walk() if isinstance(node, Each)}
+    for node in expr.walk():
+        if isinstance(node, Name) and node.id not in bound:
+            yield node.id
+
+
+class _Solver:
+    def __init__(self, signature: Signature) -> None:
+        self.signature = signature
+        self.indices = {
+            d.name: d for d in signature.indices if not isinstance(d.kind, SeqKind)
+        }
+        self.call_lets = [let for let in signature.lets if let.phase == "call"]
+        self.unknown = set(self.indices) | {let.name for let in self.call_lets}
+        self.perhaps: set[str] = set()
+        self.ever_perhaps: set[str] = set()
+
+    def missing(self, expr: Expr, known_here: Iterable[str] = ()) -> set[str]:
+        """Names the expression reads that are not certainly known."""
+        return {n for n in free_names(expr) if n in self.unknown} - set(known_here)
+
+    # -- shapes ---------------------------------------------------------------------------
+
+    def case_steps(self, case: ShapeCase) -> CaseSteps | None:
+        """The steps for one case, or None while something is missing."""
+        open_at: int | None = None
+        for i, item in enumerate(case.axes):
+            if isinstance(item, Splice) and self.missing(item.value):
+                name = item.value
+                if (
+                    open_at is not None
+                    or not isinstance(name, Name)
+                    or name.id not in self.indices
+                    or not isinstance(self.indices[name.id].kind, ShapeKind)
+                ):
+                    return None
+                open_at = i
+        places = _places(case.axes, open_at)
+        known = frozenset(self.signature._kinds()) - self.unknown
+        steps: list[AxisStep] = []
+        found: set[str] = set()
+        todo = list(range(len(case.axes)))
+        while todo:
+            for i in todo:
+                step = self.axis_step(case.axes[i], places[i], found, i == open_at)
+                if step is not None:
+                    steps.append(step)
+                    if isinstance(step, SolveAxis | OpenRun):
+                        found.add(step.name)
+                    todo.remove(i)
+                    break
+            else:
+                return None
+        singles = [a for a in case.axes if not isinstance(a, Splice)]
+        runs = tuple(
+            a.value
+            for i, a in enumerate(case.axes)
+            if isinstance(a, Splice) and i != open_at
+        )
+        return CaseSteps(
+            case, len(singles), runs, open_at is not None, tuple(steps), known
+        )
+
+    def axis_step(
+        self, item: Expr, places: tuple[Place, Place], found: set[str], is_open: bool
+    ) -> AxisStep | None:
+        before, after = places
+        if isinstance(item, Splice):
+            if is_open:
+                assert isinstance(item.value, Name)
+                name = item.value.id
+                return OpenRun(before, after, name, name in self.perhaps)
+            return CheckRun(before, item.value)
+        missing = self.missing(item, found)
+        if not missing:
+            return CheckAxis(before, item)
+        if len(missing) > 1:
+            return None
+        (name,) = missing
+        index = self.indices.get(name)
+        if index is None or not isinstance(index.kind, DimKind):
+            return None
+        linear = _linear(item, name)
+        if linear is None:
+            return None
+        coefficient, rest = linear
+        return SolveAxis(before, name, coefficient, rest, name in self.perhaps, item)
+
+    # -- one input ------------------------------------------------------------------------
+
+    def tensor_step(self, tensor: Input) -> TensorStep | None:
+        binds: str | None = None
+        missing = self.missing(tensor.dtype)
+        if missing:
+            if not (
+                isinstance(tensor.dtype, Name) and isinstance(self._dtype_kind(tensor.dtype.id), DTypeKind)
+            ):
+                return None
+            binds = tensor.dtype.id
+        cases = [self.case_steps(case) for case in tensor.shape]
+        if any(c is None for c in cases):
+            return None
+        return TensorStep(
+            tensor, binds, binds in self.perhaps, tuple(c for c in cases if c is not None)
+        )
+
+    def _dtype_kind(self, name: str) -> object:
+        return self.indices[name].kind if name in self.indices else None
+
+    def learn(self, step: TensorStep) -> None:
+        """After a step: what it settles on every branch is known, the rest perhaps."""
+        per_case = [
+            {s.name for s in case.steps if isinstance(s, SolveAxis | OpenRun)}
+            for case in step.cases
+        ]
+        everywhere = set.intersection(*per_case) if per_case else set()
+        somewhere = set.union(*per_case) if per_case else set()
+        if step.binds_dtype is not None:
+            everywhere.add(step.binds_dtype)
+            somewhere.add(step.binds_dtype)
+        if step.tensor.optional is not False:
+            everywhere = set()
+        self.unknown -= everywhere
+        self.perhaps = (self.perhaps | (somewhere - everywhere)) - everywhere
+        self.ever_perhaps |= somewhere - everywhere
+
+    # -- all ------------------------------------------------------------------------------
+
+    def solve(self) -> Solution:
+        steps: list[TensorStep | LetStep] = []
+        todo = [t for t in self.signature.inputs if t.optional is False]
+        later = [t for t in self.signature.inputs if t.optional is not False]
+        lets = list(self.call_lets)
+        unsolved: list[Unsolved] = []
+        for group in (todo, later):
+            while True:
+                self._ready_lets(lets, steps)
+                step = next(
+                    (s for s in map(self.tensor_step, group) if s is not None), None
+                )
+                if step is None:
+                    break
+                group.remove(step.tensor)
+                self.learn(step)
+                steps.append(step)
+            unsolved += [self._stuck(t) for t in group]
+        self._ready_lets(lets, steps)
+        for let in lets:
+            never = self.missing(let.expr) - self.perhaps - {x.name for x in lets}
+            if never:
+                unsolved.append(
+                    Unsolved(
+                        f"let {let.name} reads {_and(never)}, which no tensor settles", let.span
+                    )
+                )
+            else:
+                steps.append(LetStep(let))
+                self.unknown.discard(let.name)
+        unsolved += self._outputs_unsolved()
+        return Solution(tuple(steps), frozenset(self.ever_perhaps), tuple(unsolved))
+
+    def _ready_lets(self, lets: list[Let], steps: list[TensorStep | LetStep]) -> None:
+        for let in list(lets):
+            if not self.missing(let.expr):
+                steps.append(LetStep(let))
+                self.unknown.discard(let.name)
+                lets.remove(let)
+
+    def _stuck(self, tensor: Input) -> Unsolved:
+        missing = self.missing(tensor.dtype)
+        for case in tensor.shape:
+            for axis in case.axes:
+                missing |= self.missing(axis)
+        return Unsolved(
+            f"{tensor.name} cannot be solved for {_and(missing)}: write each index once as a plain "
+            "axis, or as a*M + e with known e, on every branch",
+            tensor.shape_span,
+        )
+
+    def _outputs_unsolved(self) -> Iterator[Unsolved]:
+        for output in self.signature.outputs:
+            reads = self.missing(output.dtype)
+            for case in output.shape:
+                for axis in case.axes:
+                    names = self.missing(axis)
+                    # Under a condition the branch that reads an index may be the one that
+                    # settles it; without one it must be settled everywhere.
+                    reads |= names if case.when is None else names - self.perhaps
+            if output.nullable is not None:
+                reads -= self.perhaps
+            if reads:
+                yield Unsolved(
+                    f"output {output.name} reads {_and(reads)}, which the inputs do not settle on "
+                    "every branch; make it a parameter or a let",
+                    output.shape_span,
+                )
+
+
+def _places(
+    axes: tuple[Expr, ...], open_at: int | None
+) -> list[tuple[Place, Place]]:
+    """For each item, its place and (for the open splice) the place just after it."""
+    places: list[tuple[Place, Place]] = []
+    for i in range(len(axes)):
+        right = open_at is not None and i > open_at
+        passed = axes[i + 1 :] if right else axes[:i]
+        here = _place(right, passed)
+        after = _place(True, axes[i + 1 :]) if i == open_at else here
+        places.append((here, after))
+    return places
+
+
+def _place(from_right: bool, passed: tuple[Expr, ...]) -> Place:
+    return Place(
+        from_right,
+        sum(not isinstance(a, Splice) for a in passed),
+        tuple(a.value for a in passed if isinstance(a, Splice)),
+    )
+
+
+def _linear(expr: Expr, name: str) -> tuple[int, Expr | None] | None:
+    """``(a, e)`` with ``expr == a * name + e`` and a constant a > 0; e None is zero."""
+    if isinstance(expr, Name):
+        return (1, None) if expr.id == name else None
+    if not isinstance(expr, Binary) or name not in set(free_names(expr)):
+        return None
+    in_left = name in set(free_names(expr.left))
+    if in_left and name in set(free_names(expr.right)):
+        return None
+    inner = _linear(expr.left if in_left else expr.right, name)
+    other = expr.right if in_left else expr.left
+    if inner is None:
+        return None
+    coefficient, rest = inner
+    if expr.op == "+":
+        both = other if rest is None else Binary(span=expr.span, op="+", left=rest, right=other)
+        return coefficient, both
+    if expr.op == "-" and in_left:
+        zero = Const(span=expr.span, value=0)
+        return coefficient, Binary(span=expr.span, op="-", left=rest or zero, right=other)
+    if (
+        expr.op == "*"
+        and isinstance(other, Const)
+        and isinstance(other.value, int)
+        and other.value > 0
+    ):
+        scaled = (
+            None if rest is None else Binary(span=expr.span, op="*", left=other, right=rest)
+        )
+        return coefficient * other.value, scaled
+    return None
+
+
+def _and(names: Iterable[str]) -> str:
+    return " and ".join(sorted(names))
+
+
+def reads_primitive(expr: Expr) -> bool:
+    """Whether evaluating the expression calls a primitive (which may refuse its values)."""
+    return any(isinstance(node, Call) for node in expr.walk())
+
+
+def solve(signature: Signature) -> Solution:
+    """The solving order of a signature."""
+    return _Solver(signature).solve()
