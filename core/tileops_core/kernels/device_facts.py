@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 import torch
 
+from tileops_core.backend.blame import add_note
 from tileops_core.errors import BackendError
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ def facts_of(device: torch.device) -> DeviceFacts:
 
 
 def _checked(read: Callable[[torch.device], object], device: torch.device) -> DeviceFacts:
-    facts = read(device)
+    try:
+        facts = read(device)
+    except Exception as error:
+        add_note(error, f"raised by the reader of device facts for {device.type!r}")
+        raise
     if not isinstance(facts, DeviceFacts):
         raise BackendError(
             f"the reader of device facts for {device.type!r} returned {facts!r} for {device}; "

@@ -91,7 +91,11 @@ class Decision:
     def _way_out(self) -> str:
         if self.backend is not None:
             return f"without target={self.backend!r} other backends are asked too"
-        return "the reference serves every call of every op: pip install tileops-reference"
+        for verdict in self.verdicts:
+            kernel_type = verdict.candidate.kernel_type
+            if kernel_type.general and kernel_type.devices is None:
+                return "even the general implementation does not serve it: change the call"
+        return "the reference serves every op on every device: pip install tileops-reference"
 
     def _raise_ambiguous(self) -> NoReturn:
         tied = [v.candidate for v in self.verdicts if v.outcome == "tied"]
