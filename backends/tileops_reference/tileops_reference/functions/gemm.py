@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 
 def gemm(a: Tensor, b: Tensor, *, trans_a: bool = False, trans_b: bool = True) -> Tensor:
@@ -18,6 +19,8 @@ def gemm(a: Tensor, b: Tensor, *, trans_a: bool = False, trans_b: bool = True) -
     Returns:
         ``[M, N]`` in the operands' dtype, rounded once; zeros when K is 0.
     """
+    if trans_b and not trans_a:
+        return functional.linear(a, b)
     return torch.mm(a.t() if trans_a else a, b.t() if trans_b else b)
 
 

@@ -37,9 +37,14 @@ def rms_norm(
     """
     if eps is None:
         eps = FLOAT32_EPS
-    if _TORCH_ROUNDS_ONCE and (x.numel() < _FEW or x.device.type != "cpu"):
+    if torch_rms_norm_is_best(x.numel(), x.device):
         return torch.rms_norm(x, normalized_shape, weight, eps)
     return _rms_norm_in_few_passes(x, weight, len(normalized_shape), eps)
+
+
+def torch_rms_norm_is_best(count: int, device: torch.device) -> bool:
+    """Whether torch's own serves a tensor of so many elements: exact, and the fastest."""
+    return _TORCH_ROUNDS_ONCE and (count < _FEW or device.type != "cpu")
 
 
 def _rms_norm_in_few_passes(x: Tensor, weight: Tensor | None, axes: int, eps: float) -> Tensor:

@@ -26,17 +26,17 @@ def softmax(x: Tensor, *, dim: int | None = None, dtype: torch.dtype | None = No
         dim = implicit_softmax_dim(x.ndim)
     if dtype is not None:
         x = x.to(dtype)
-    if softmax_rounds_twice(x, dim):
+    if softmax_rounds_twice(x.dtype, x.ndim, dim, x.device):
         return torch.softmax(x, dim, torch.float32).to(x.dtype)
     return torch.softmax(x, dim)
 
 
-def softmax_rounds_twice(x: Tensor, dim: int) -> bool:
+def softmax_rounds_twice(dtype: torch.dtype, rank: int, dim: int, device: torch.device) -> bool:
     """Whether torch would round the exponentials before it divides.
 
     On CPU it does so for 16-bit tensors along an axis that is not the last.
     """
-    return x.dtype.itemsize == 2 and dim not in (-1, x.ndim - 1) and x.device.type == "cpu"
+    return dtype.itemsize == 2 and dim not in (-1, rank - 1) and device.type == "cpu"
 
 
 def reduce_sum(

@@ -1,0 +1,85 @@
+"""Functions applied element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tileops_core.interfaces.elementwise import (
+    BinaryFwdInterface,
+    ElementwiseCall,
+    UnaryFwdInterface,
+)
+from tileops_reference.functions import elementwise
+from tileops_reference.kernels.general import GeneralKernel, torch_function
+
+
+class AddReference(GeneralKernel, BinaryFwdInterface):
+    """A sum; this entry's ``alpha`` is 1."""
+
+    forward = torch_function(torch.add)
+
+    @classmethod
+    def entry_for(cls, call: ElementwiseCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per alpha."""
+        (alpha,) = call.parameters
+        return alpha, cls if alpha == 1 else partial(ScaledAddReference, alpha)
+
+
+class ScaledAddReference(AddReference):
+    """A sum whose second operand is scaled."""
+
+    def __init__(self, alpha: Any) -> None:
+        self.alpha = alpha
+
+    def forward(self, input: Tensor, other: Tensor) -> Tensor:
+        """Add."""
+        return elementwise.add(input, other, alpha=self.alpha)
+
+
+class MulReference(GeneralKernel, BinaryFwdInterface):
+    """A product."""
+
+    forward = torch_function(torch.mul)
+
+
+class GELUReference(GeneralKernel, UnaryFwdInterface):
+    """GELU with the error function."""
+
+    forward = torch_function(functional.gelu)
+
+    @classmethod
+    def entry_for(cls, call: ElementwiseCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per approximation."""
+        (approximate,) = call.parameters
+        return approximate, cls if approximate == "none" else TanhGELUReference
+
+
+class TanhGELUReference(GELUReference):
+    """GELU in its tanh approximation."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return elementwise.gelu(input, approximate="tanh")
+
+
+class ReLUReference(GeneralKernel, UnaryFwdInterface):
+    """ReLU into a new tensor."""
+
+    forward = torch_function(torch.relu)
+
+    @classmethod
+    def entry_for(cls, call: ElementwiseCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry for new tensors, one for in place."""
+        return call.inplace, InPlaceReLUReference if call.inplace else cls
+
+
+class InPlaceReLUReference(ReLUReference):
+    """ReLU into its input."""
+
+    forward = torch_function(torch.relu_)

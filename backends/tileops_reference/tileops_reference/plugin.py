@@ -1,0 +1,42 @@
+"""What this distribution registers: for every op a general kernel type and an oracle.
+
+Only names: a kernel's module is imported when an op first needs it.
+"""
+
+from __future__ import annotations
+
+from tileops_core.backend import KernelTypeRegistration, OracleRegistration, hookimpl
+
+_OPS = {
+    # op: (kernel type, function)
+    "AddFwdOp": ("elementwise:AddReference", "elementwise:add"),
+    "BMMFwdOp": ("gemm:BMMReference", "gemm:bmm"),
+    "FusedAddLayerNormFwdOp": ("norm:FusedAddLayerNormReference", "norm:fused_add_layer_norm"),
+    "GELUFwdOp": ("elementwise:GELUReference", "elementwise:gelu"),
+    "GEMMFwdOp": ("gemm:GEMMReference", "gemm:gemm"),
+    "GQADenseFwdOp": ("attention:GQADenseReference", "attention:gqa_dense"),
+    "LayerNormFwdOp": ("norm:LayerNormReference", "norm:layer_norm"),
+    "MulFwdOp": ("elementwise:MulReference", "elementwise:mul"),
+    "RMSNormFwdOp": ("norm:RMSNormReference", "norm:rms_norm"),
+    "ReLUFwdOp": ("elementwise:ReLUReference", "elementwise:relu"),
+    "SoftmaxFwdOp": ("reduction:SoftmaxReference", "reduction:softmax"),
+    "SumFwdOp": ("reduction:SumReference", "reduction:reduce_sum"),
+}
+
+
+@hookimpl
+def tileops_kernel_types() -> list[KernelTypeRegistration]:
+    """One general kernel type per op, under the key ``reference``."""
+    return [
+        KernelTypeRegistration(op, "reference", f"tileops_reference.kernels.{kernel_type}")
+        for op, (kernel_type, _) in _OPS.items()
+    ]
+
+
+@hookimpl
+def tileops_oracles() -> list[OracleRegistration]:
+    """One function per op."""
+    return [
+        OracleRegistration(op, f"tileops_reference.functions.{function}")
+        for op, (_, function) in _OPS.items()
+    ]

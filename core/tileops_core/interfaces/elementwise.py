@@ -1,0 +1,61 @@
+"""Functions applied element by element; ops that differ by the function share all of this."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from tileops_core.kernels import CallSpec, KernelInterface
+
+
+class ElementwiseCall(CallSpec):
+    """A function by name, over tensors of one dtype.
+
+    ``shapes`` has one shape per input. ``parameters`` holds the op's parameters that the function
+    reads, in the entry's order: ``("tanh",)`` for a GELU, ``(alpha,)`` for a sum. ``inplace``
+    says that the first input is written.
+    """
+
+    function: str
+    dtype: torch.dtype
+    shapes: tuple[tuple[int, ...], ...]
+    parameters: tuple[object, ...] = ()
+    inplace: bool = False
+
+
+class UnaryFwdInterface(KernelInterface):
+    """``output = function(input)``."""
+
+    request = ElementwiseCall
+
+    @abstractmethod
+    def forward(self, input: Tensor) -> Tensor | None:
+        """Apply the function.
+
+        Args:
+            input: ``call.shapes[0]``, ``call.dtype``. With ``call.inplace`` the result is written
+                here.
+
+        Returns:
+            A tensor of the same shape and dtype. With ``call.inplace`` ``input`` itself, or None.
+        """
+
+
+class BinaryFwdInterface(KernelInterface):
+    """``output = function(input, other)`` of operands broadcast against each other."""
+
+    request = ElementwiseCall
+
+    @abstractmethod
+    def forward(self, input: Tensor, other: Tensor) -> Tensor:
+        """Apply the function.
+
+        Args:
+            input: ``call.shapes[0]``, ``call.dtype``.
+            other: ``call.shapes[1]``, ``call.dtype``; the two shapes broadcast as in torch.
+
+        Returns:
+            The broadcast shape, ``call.dtype``.
+        """
