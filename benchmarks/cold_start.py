@@ -20,8 +20,16 @@ SECTION = Section("Cold start")
 
 PACKAGES = {"ours": "tileops_core.ops", "peer": "tileops"}
 EVERYTHING = {
-    "ours": "import tileops_core.ops as ops\nfor name in ops.__all__: getattr(ops, name)",
-    "peer": "import tileops\nfor name in dir(tileops): getattr(tileops, name)",
+    "ours": """
+import tileops_core.ops
+ops = [getattr(tileops_core.ops, name) for name in tileops_core.ops.__all__]
+""",
+    "peer": """
+import tileops
+families = [getattr(tileops, name) for name in dir(tileops) if name[0].islower()]
+names = [name for family in families for name in getattr(family, "__all__", ())]
+ops = [name for name in names if name.endswith("Op")]
+""",
 }
 CONSTRUCTIONS = """
 import time
@@ -40,7 +48,7 @@ for make in (
 # The peak of this very program: `ru_maxrss` would include what its parent held at the fork.
 PROGRAM = """
 import torch
-times = []
+times, ops = [], []
 {body}
 def peak():
     try:
@@ -51,7 +59,7 @@ def peak():
     except OSError:
         return None
 import json
-print(json.dumps({{"peak": peak(), "times": times}}))
+print(json.dumps({{"peak": peak(), "times": times, "ops": len(ops)}}))
 """
 UNCOUNTED = 1
 
@@ -102,6 +110,12 @@ def _import_one(samples: Samples) -> float:
 @SECTION.add("import_all", "all families imported, beyond `import torch`", "s", 0.6)
 def _import_all(samples: Samples) -> float:
     return samples.beyond_torch("all")
+
+
+@SECTION.add("ops", "ops in all families", "", None, compared=False)
+def _ops(samples: Samples) -> float:
+    samples.check("all")
+    return samples.printed["all"][0]["ops"]  # type: ignore[return-value]
 
 
 @SECTION.add("first_construction", "the very first construction of a process", "ms", 20.0)

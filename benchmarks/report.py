@@ -90,7 +90,7 @@ def figure(value: Value | None, unit: str = "") -> str:
     if value is None or isinstance(value, Unmeasured):
         return "-"
     size = abs(value)
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2
+    digits = 0 if size >= 100 or (not unit and size == int(size)) else 1 if size >= 10 else 2
     return f"{value:,.{digits}f} {unit}".strip()
 
 
