@@ -91,6 +91,20 @@ class TensorKind(Kind):
     """A tensor's name: readable only by ``present`` and ``bytes``."""
 
 
+@attrs.frozen(slots=True)
+class TupleKind(Kind):
+    """``(a, b)``: a tuple written in an expression, by the kinds of its items."""
+
+    items: tuple[Kind, ...]
+
+
+@attrs.frozen(slots=True)
+class EachKind(Kind):
+    """``element for variable in sequence``: only ever an argument, by the element's kind."""
+
+    of: Kind
+
+
 INT = IntKind()
 DIM = DimKind()
 BOOL = BoolKind()
@@ -107,6 +121,4 @@ def is_int(kind: Kind) -> bool:
 
 def is_number(kind: Kind) -> bool:
     """Whether arithmetic works on values of this kind."""
-    return is_int(kind) or (
-        isinstance(kind, ScalarKind) and not {"str"} & set(kind.types)
-    )
+    return is_int(kind) or (isinstance(kind, ScalarKind) and not {"str"} & set(kind.types))

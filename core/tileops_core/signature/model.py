@@ -68,7 +68,7 @@ class ShapeCase:
 
 @attrs.frozen(slots=True)
 class TensorDecl:
-    """What inputs and outputs share. ``dtype_text`` and ``shape_text`` are as the entry has them."""
+    """What inputs and outputs share; ``dtype_text`` and ``shape_text`` are the entry's own."""
 
     name: str
     dtype: Expr
@@ -83,7 +83,8 @@ class TensorDecl:
 @attrs.frozen(slots=True)
 class Input(TensorDecl):
     """``optional``: False, True, or the condition under which the tensor must be passed (and
-    otherwise must not). ``mutated``: False, True, or the condition under which it is written."""
+    otherwise must not). ``mutated``: False, True, or the condition under which it is written.
+    """
 
     optional: bool | Expr = False
     kw_only: bool = False
@@ -96,7 +97,8 @@ class Input(TensorDecl):
 @attrs.frozen(slots=True)
 class Output(TensorDecl):
     """``nullable``: the condition under which the output is None, or None. ``buffer``: the caller
-    may pass ``out=``. ``alias``: the written input this output is, on branches that write it."""
+    may pass ``out=``. ``alias``: the written input this output is, on branches that write it.
+    """
 
     nullable: Expr | None = None
     buffer: bool = False

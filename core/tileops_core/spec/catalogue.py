@@ -232,7 +232,9 @@ def load_spec_from(source: Any, op: str) -> Spec:
             with open(source, encoding="utf-8") as handle:
                 file = ManifestFile(str(source), handle.read())
         except (OSError, TypeError, UnicodeDecodeError) as error:
-            raise ManifestError(f"{op}: the entry cannot be read from {source!r}: {error}") from error
+            raise ManifestError(
+                f"{op}: the entry cannot be read from {source!r}: {error}"
+            ) from error
     if op not in file.ops:
         if file.problems:
             raise manifest_error(op, file.problems)

@@ -24,6 +24,10 @@ class Written:
     span: Span
 
 
+UNREADABLE: Any = Ellipsis
+"""Stands for a default that is there and could not be read."""
+
+
 @attrs.frozen(slots=True)
 class IndexEntry:
     """``name: kind`` below ``forall``."""

@@ -38,7 +38,8 @@ class Fields:
             self._entries = node.entries
         elif node is not None:
             problems.add(
-                "wrong-value", f"{what} is {node.kind}, a mapping of {', '.join(known)} is due",
+                "wrong-value",
+                f"{what} is {node.kind}, a mapping of {', '.join(known)} is due",
                 node.span,
             )
         for name, (key, _) in self._entries.items():
@@ -142,7 +143,8 @@ class Fields:
             return
         if not isinstance(node, Mapping):
             self.problems.add(
-                "wrong-value", f"{self.what}: {key} is {node.kind}, a mapping of names is due",
+                "wrong-value",
+                f"{self.what}: {key} is {node.kind}, a mapping of names is due",
                 node.span,
             )
             return
@@ -172,8 +174,9 @@ def plain_value(node: AnyNode, what: str, problems: Problems) -> Written | None:
     try:
         return Written(value_of(node), node.span)
     except Trap as trap:
-        problems.add("yaml-trap", f"{what}: {node.text!r} is not a safe value", node.span,
-                     str(trap))
+        problems.add(
+            "yaml-trap", f"{what}: {node.text!r} is not a safe value", node.span, str(trap)
+        )
         return None
 
 
@@ -187,14 +190,16 @@ def text_of(node: AnyNode, what: str, problems: Problems) -> Written | None:
             return Written(value.value, node.place(0, max(1, len(node.text))))
         hint = f"quote it to make it text: '{node.text}'"
     else:
-        hint = f"write it as text, in quotes: {_as_text(node)}" if isinstance(node, Sequence) else ""
+        hint = (
+            f"write it as text, in quotes: {_as_text(node)}" if isinstance(node, Sequence) else ""
+        )
     problems.add("wrong-value", f"{what} is {node.kind}, text is due", node.span, hint)
     return None
 
 
 def _as_text(node: Sequence) -> str:
     """A YAML list as the text its writer may have meant."""
-    return "\"[" + ", ".join(i.text if isinstance(i, Scalar) else "..." for i in node.items) + "]\""
+    return '"[' + ", ".join(i.text if isinstance(i, Scalar) else "..." for i in node.items) + ']"'
 
 
 def expression_of(node: AnyNode, what: str, problems: Problems) -> Expr | None:
@@ -202,7 +207,9 @@ def expression_of(node: AnyNode, what: str, problems: Problems) -> Expr | None:
     if isinstance(node, Scalar):
         if node.plain and node.text in ("true", "false"):
             problems.add(
-                "wrong-value", f"{what}: {node.text} is no expression here", node.span,
+                "wrong-value",
+                f"{what}: {node.text} is no expression here",
+                node.span,
                 f"write {node.text.title()} inside an expression, or leave the key out",
             )
             return None

@@ -169,9 +169,10 @@ def _lex(text: str, place: Place) -> None:
         prefixes = prefixes + 1 if token in _PREFIXES else 0
         if token in "([":
             open_at.append(start)
-        elif token in ")]":
-            if not open_at or text[open_at.pop()] != ("(" if token == ")" else "["):
-                raise GrammarError("expression-syntax", f"{token!r} closes nothing", place(start, 1))
+        elif token in ")]" and (
+            not open_at or text[open_at.pop()] != ("(" if token == ")" else "[")
+        ):
+            raise GrammarError("expression-syntax", f"{token!r} closes nothing", place(start, 1))
         if len(open_at) > MAX_NESTING or tokens > MAX_TOKENS or prefixes > 4:
             raise GrammarError(
                 "expression-size",
@@ -183,8 +184,9 @@ def _lex(text: str, place: Place) -> None:
         start = open_at[-1]
         raise GrammarError("expression-syntax", f"{text[start]!r} is never closed", place(start, 1))
     if not tokens:
-        raise GrammarError("expression-syntax", "an expression is due, the text is empty",
-                           place(0, 1))
+        raise GrammarError(
+            "expression-syntax", "an expression is due, the text is empty", place(0, 1)
+        )
 
 
 def _bad_character(text: str, position: int, place: Place) -> GrammarError:
@@ -239,8 +241,9 @@ class _Reader:
         end = self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
         return self.place(start, max(1, end - start))
 
-    def refuse(self, node: ast.expr, noun: str, hint: str = "", code: str = "not-in-language"
-               ) -> GrammarError:
+    def refuse(
+        self, node: ast.expr, noun: str, hint: str = "", code: str = "not-in-language"
+    ) -> GrammarError:
         """The error for a node that the language lacks."""
         message = f"{noun} is not part of the expression language"
         return GrammarError(code, message, self.span(node), hint)
@@ -281,16 +284,18 @@ class _Reader:
         value, span = node.value, self.span(node)
         if value is None:
             raise self.refuse(
-                node, "None", "ask present(x), and read the value of what may be None as x.value",
+                node,
+                "None",
+                "ask present(x), and read the value of what may be None as x.value",
                 "use-present",
             )
-        if type(value) not in (int, float, str, bool):
+        if not isinstance(value, (int, float, str)):
             raise self.refuse(node, f"a value like {value!r}")
-        if type(value) is int and value >= _MAX_INT:
+        if isinstance(value, int) and value >= _MAX_INT:
             raise GrammarError(
                 "expression-size", "no number of an expression has more than 63 bits", span
             )
-        if type(value) is float and not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             raise GrammarError("expression-size", "this float is too large", span, "write inf")
         return Const(value=value, span=span)
 

@@ -6,6 +6,7 @@ import attrs
 
 from tileops_core.spans import Span
 from tileops_core.spec.entries import (
+    UNREADABLE,
     CaseEntry,
     FamilyEntry,
     IndexEntry,
@@ -99,6 +100,7 @@ def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEnt
     default = None
     if value := fields.node("default"):
         default = plain_value(value, f"{name}: default", problems)
+        default = default or Written(UNREADABLE, value.span)
     return ParamEntry(
         name=name,
         type=fields.written_text("type") or Written("", span),
@@ -133,7 +135,7 @@ def _text_span(node: AnyNode | None, otherwise: Span) -> Span:
 def _input(name: str, span: Span, node: AnyNode, problems: Problems) -> InputEntry:
     fields = Fields(node, name, _INPUT, problems)
     device = fields.text("device", among=("cpu",))
-    return InputEntry(  # type: ignore[misc]
+    return InputEntry(
         **_tensor(fields, name, span, problems),  # type: ignore[arg-type]
         optional=fields.condition("optional"),
         kw_only=fields.flag("kw_only"),
@@ -146,7 +148,7 @@ def _input(name: str, span: Span, node: AnyNode, problems: Problems) -> InputEnt
 
 def _output(name: str, span: Span, node: AnyNode, problems: Problems) -> OutputEntry:
     fields = Fields(node, name, _OUTPUT, problems)
-    return OutputEntry(  # type: ignore[misc]
+    return OutputEntry(
         **_tensor(fields, name, span, problems),  # type: ignore[arg-type]
         nullable=fields.expression("nullable"),
         buffer=fields.text("buffer", among=("out",)) == "out",
@@ -169,9 +171,7 @@ def _family(name: str, span: Span, node: AnyNode, problems: Problems) -> FamilyE
     discriminants = tuple(
         text for item in matched if (text := text_of(item, f"{what}: match", problems))
     )
-    cases = tuple(
-        case for item in fields.items("cases") if (case := _case(item, what, problems))
-    )
+    cases = tuple(case for item in fields.items("cases") if (case := _case(item, what, problems)))
     return FamilyEntry(name, params, discriminants, cases, span)
 
 
@@ -204,7 +204,9 @@ def _roofline(fields: Fields, problems: Problems) -> RooflineEntry | None:
     roofline = Fields(fields.node("roofline"), "roofline", _ROOFLINE, problems)
     if roofline.has("flops") == roofline.has("func"):
         problems.add(
-            "missing-key", "roofline states flops, or func, and not both", span,
+            "missing-key",
+            "roofline states flops, or func, and not both",
+            span,
             "bytes may stand beside flops",
         )
     if roofline.has("func") and roofline.has("bytes"):

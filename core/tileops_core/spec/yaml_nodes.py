@@ -56,7 +56,7 @@ class Node:
     @property
     def kind(self) -> str:
         """What to call this sort of value in a message."""
-        raise NotImplementedError
+        return "a value"
 
 
 class Scalar(Node):
@@ -72,6 +72,7 @@ class Scalar(Node):
 
     @property
     def kind(self) -> str:
+        """What to call it in a message."""
         return "text" if not self.plain else f"{self.text!r}"
 
     def place(self, offset: int, length: int) -> Span:
@@ -85,9 +86,7 @@ class Scalar(Node):
             line, column = places[min(offset, len(places) - 1)]
         else:
             return self.span
-        return Span(
-            self.source.path, line + 1, column + 1, max(1, length), self.source.line(line)
-        )
+        return Span(self.source.path, line + 1, column + 1, max(1, length), self.source.line(line))
 
     def _find_places(self) -> list[tuple[int, int]] | tuple[int, int]:
         """Where the characters of the text stand in the file.
@@ -131,6 +130,7 @@ class Sequence(Node):
 
     @property
     def kind(self) -> str:
+        """What to call it in a message."""
         return "a list"
 
 
@@ -145,6 +145,7 @@ class Mapping(Node):
 
     @property
     def kind(self) -> str:
+        """What to call it in a message."""
         return "a mapping"
 
 
@@ -166,7 +167,7 @@ _SEXAGESIMAL = re.compile(r"[-+]?[0-9][0-9_]*(:[0-9]+)+(\.[0-9_]*)?", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?", re.ASCII)
 _NOT_FINITE = re.compile(r"([-+]?\.inf|\.nan)", re.IGNORECASE)
 _BOOLEANS = frozenset({"yes", "no", "on", "off", "true", "false"})
-_NULLS = frozenset({"", "~", "none", "null"})
+_NULLS = frozenset({"", "~", "None", "Null", "NULL"})
 _VALUES: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
@@ -181,7 +182,7 @@ def value_of(scalar: Scalar) -> bool | int | float | str | None:
         return text
     if text in _VALUES:
         return _VALUES[text]  # type: ignore[no-any-return]
-    if text[:1].isalpha() and text.lower() not in _BOOLEANS | _NULLS:
+    if text[:1].isalpha() and text not in _NULLS and text.lower() not in _BOOLEANS:
         return text
     if _INT.fullmatch(text):
         if len(text) > 20 or abs(int(text)) >= _MAX_INT:
@@ -191,7 +192,7 @@ def value_of(scalar: Scalar) -> bool | int | float | str | None:
         return float(text)
     if text.lower() in _BOOLEANS:
         raise Trap(f"YAML 1.1 reads {text} as a boolean; write true or false, or quote the word")
-    if text.lower() in _NULLS:
+    if text in _NULLS:
         raise Trap("write null for no value, or quote the word if it is text")
     if _NUMBER_LIKE.fullmatch(text):
         raise Trap(

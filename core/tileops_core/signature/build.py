@@ -1,0 +1,392 @@
+"""A Spec as a Signature: names resolved, kinds checked, families expanded, phases found."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from tileops_core.signature.checker import Checker, Scope
+from tileops_core.signature.dtypes import DTYPES
+from tileops_core.signature.effects import check_effects
+from tileops_core.signature.families import Families
+from tileops_core.signature.kinds import (
+    TENSOR,
+    DTypeKind,
+    Kind,
+    MaybeKind,
+    is_int,
+    is_number,
+)
+from tileops_core.signature.model import (
+    REQUIRED,
+    IndexDecl,
+    Input,
+    Let,
+    Output,
+    Param,
+    Roofline,
+    Rule,
+    Signature,
+)
+from tileops_core.signature.problems import Problems
+from tileops_core.signature.rows import build_rows
+from tileops_core.signature.rules import Degrees, Phases, defined_by, names_in, ordered_lets
+from tileops_core.signature.types import TypeTextError, index_kind, misfit, param_kind
+from tileops_core.spans import Span
+from tileops_core.spec.entries import (
+    UNREADABLE,
+    InputEntry,
+    OutputEntry,
+    ParamEntry,
+    Spec,
+    TensorEntry,
+)
+from tileops_core.spec.expressions import Expr, FamilyUse
+
+_RESERVED = frozenset({"self", "target", "inf"})
+
+
+def build_signature(spec: Spec) -> Signature:
+    """The signature of an entry.
+
+    Args:
+        spec: The entry as it was read, its problems included.
+
+    Raises:
+        ManifestError: With every problem of the entry, the reader's and those found here.
+    """
+    problems = Problems(spec.problems)
+    signature = _Builder(spec, problems).build()
+    problems.raise_if_any(spec.op)
+    return signature
+
+
+class _Builder:
+    """Builds one signature, noting problems as it goes."""
+
+    def __init__(self, spec: Spec, problems: Problems) -> None:
+        self.spec = spec
+        self.problems = problems
+        self.indices = {entry.name: self._index_kind(entry.kind) for entry in spec.forall}
+        self.params = {entry.name: self._param_kind(entry) for entry in spec.params}
+        self.tensors = (*spec.inputs, *spec.outputs)
+        self.kinds: dict[str, Kind | None] = {**self.indices, **self.params}
+        self.kinds.update(dict.fromkeys((t.name for t in self.tensors), TENSOR))
+        self.kinds.update(dict.fromkeys((entry.name for entry in spec.lets), None))
+        self.optional = frozenset(e.name for e in spec.inputs if e.optional is not False)
+        self.checker = Checker(Scope(self.kinds, problems, self.optional))
+        self.phases = Phases(self.params, self.indices, (tensor.name for tensor in self.tensors))
+        self.degrees = Degrees(problems)
+
+    def build(self) -> Signature:
+        """Check everything; the result is of use only if no problem was noted."""
+        spec, problems = self.spec, self.problems
+        self._check_names()
+        params = tuple(self._param(entry) for entry in spec.params)
+        self._check_param_order(params)
+        lets = self._lets()
+        families = Families(spec.types, problems)
+        inputs = tuple(self._input(entry, families) for entry in spec.inputs)
+        outputs = tuple(self._output(entry, families) for entry in spec.outputs)
+        families.note_unused()
+        rules = tuple(self._rules())
+        roofline = self._roofline()
+        self._check_sources(inputs)
+        check_effects(inputs, outputs, spec.outputs, problems)
+        indices = tuple(
+            IndexDecl(entry.name, kind, entry.span)
+            for entry in spec.forall
+            if (kind := self.indices[entry.name])
+        )
+        signature = Signature(
+            op=spec.op,
+            family=spec.family,
+            status="implemented" if spec.status == "implemented" else "spec-only",
+            ref_api=spec.ref_api,
+            indices=indices,
+            params=params,
+            inputs=inputs,
+            outputs=outputs,
+            lets=lets,
+            rules=rules,
+            roofline=roofline,
+            workloads=build_rows(spec.workloads, indices, params, inputs, problems),
+            entry_hash="",
+            span=spec.span,
+        )
+        return attrs.evolve(signature, entry_hash=entry_hash(signature))
+
+    def _index_kind(self, kind: Any) -> Kind | None:
+        try:
+            return index_kind(kind.value)
+        except TypeTextError as error:
+            self.problems.add(
+                "unknown-type", f"{kind.value!r} is no kind of an index", kind.span, str(error)
+            )
+            return None
+
+    def _param_kind(self, entry: ParamEntry) -> Kind | None:
+        if not entry.type.value:
+            return None  # its absence is noted already
+        try:
+            return param_kind(entry.type.value)
+        except TypeTextError as error:
+            self.problems.add(
+                "unknown-type",
+                f"{entry.name}: {entry.type.value!r} is no type of a parameter",
+                entry.type.span,
+                str(error),
+            )
+            return None
+
+    def _check_names(self) -> None:
+        buffers = {entry.name for entry in self.spec.outputs if entry.buffer}
+        groups: tuple[tuple[str, Iterable[Any]], ...] = (
+            ("an index", self.spec.forall),
+            ("a parameter", self.spec.params),
+            ("an input", self.spec.inputs),
+            ("an output", self.spec.outputs),
+            ("a let", self.spec.lets),
+        )
+        seen: dict[str, tuple[str, Span]] = {}
+        for noun, entries in groups:
+            for entry in entries:
+                if entry.name in seen:
+                    first, span = seen[entry.name]
+                    self.problems.add(
+                        "name-taken",
+                        f"{entry.name!r} is {first} already, on line {span.line}",
+                        entry.span,
+                    )
+                seen.setdefault(entry.name, (noun, entry.span))
+                if (
+                    entry.name in _RESERVED
+                    or entry.name in DTYPES
+                    or (entry.name == "out" and entry.name not in buffers)
+                ):
+                    self.problems.add(
+                        "bad-name",
+                        f"{entry.name!r} has a meaning of its own",
+                        entry.span,
+                        "self, target, inf, dtype names, and out but for an output's buffer, are "
+                        "not declared",
+                    )
+
+    def _param(self, entry: ParamEntry) -> Param:
+        kind = self.params[entry.name]
+        default: Any = REQUIRED
+        if entry.default is not None:
+            default = entry.default.value
+            why = misfit(default, kind) if kind and default is not UNREADABLE else None
+            if why:
+                self.problems.add(
+                    "bad-default", f"{entry.name}: default: {why}", entry.default.span
+                )
+        return Param(
+            entry.name, kind or TENSOR, default, entry.kw_only, entry.type.value, entry.span
+        )
+
+    def _check_param_order(self, params: tuple[Param, ...]) -> None:
+        defaulted = kw_only = False
+        for param in params:
+            if kw_only and not param.kw_only:
+                self.problems.add(
+                    "param-order",
+                    f"{param.name} stands after a keyword-only parameter",
+                    param.span,
+                    "declare it earlier, or kw_only: true",
+                )
+            if not param.kw_only and defaulted and param.default is REQUIRED:
+                self.problems.add(
+                    "param-order",
+                    f"{param.name} has no default and stands after a parameter that has one",
+                    param.span,
+                )
+            kw_only = kw_only or param.kw_only
+            defaulted = defaulted or param.default is not REQUIRED
+
+    def _lets(self) -> tuple[Let, ...]:
+        lets = []
+        for entry in ordered_lets(self.spec.lets, self.problems):
+            if entry.expr is None:
+                continue
+            kind = self.checker.kind(entry.expr)
+            if isinstance(kind, MaybeKind):
+                self.checker.expect(entry.expr, lambda _: False, "a value")
+                kind = None
+            self.kinds[entry.name] = kind
+            self.degrees.check(entry.expr, entry.name)
+            phase = self.phases.add_let(entry.name, entry.expr)
+            if kind is not None:
+                lets.append(Let(entry.name, kind, entry.expr, phase, entry.span))
+        return tuple(lets)
+
+    def _tensor(self, entry: TensorEntry, families: Families) -> dict[str, Any]:
+        if entry.dtype is not None:
+            self.checker.expect(entry.dtype, lambda kind: isinstance(kind, DTypeKind), "a dtype")
+        shape = families.expand(entry.shape, self.checker) if entry.shape else ()
+        for case in shape:
+            for axis in case.axes:
+                self.degrees.check(axis)
+        return {
+            "name": entry.name,
+            "dtype": entry.dtype,
+            "shape": shape,
+            "dtype_text": entry.dtype_text,
+            "shape_text": entry.shape_text,
+            "span": entry.span,
+            "dtype_span": entry.dtype_span,
+            "shape_span": entry.shape_span,
+        }
+
+    def _input(self, entry: InputEntry, families: Families) -> Input:
+        return Input(
+            **self._tensor(entry, families),
+            optional=self._condition(entry.optional, f"{entry.name}: optional", entry.name),
+            kw_only=entry.kw_only,
+            contiguous=entry.contiguous,
+            mutated=self._condition(entry.mutated, f"{entry.name}: mutated"),
+            write_only=entry.write_only,
+            on_cpu=entry.on_cpu,
+        )
+
+    def _output(self, entry: OutputEntry, families: Families) -> Output:
+        if entry.nullable is not None:
+            self._condition(entry.nullable, f"{entry.name}: nullable")
+        return Output(
+            **self._tensor(entry, families),
+            nullable=entry.nullable,
+            buffer=entry.buffer,
+            alias=entry.alias.value if entry.alias else None,
+        )
+
+    def _condition(
+        self, condition: bool | Expr | None, what: str, before: str | None = None
+    ) -> bool | Expr:
+        """A condition over parameters and presence; of inputs declared ``before``, if given."""
+        if condition is None or isinstance(condition, bool):
+            return bool(condition)
+        self.checker.boolean(condition)
+        earlier = set()
+        for entry in self.spec.inputs:
+            if entry.name == before:
+                break
+            earlier.add(entry.name)
+        for name in sorted(names_in(condition)):
+            tensor = self.kinds.get(name) == TENSOR
+            if (tensor and name not in earlier) or (
+                not tensor and self.phases.of_name(name) != "construction"
+            ):
+                self.problems.add(
+                    "presence",
+                    f"{what} reads {name}, which is not known when it is decided",
+                    condition.span,
+                    "it may read parameters, and the presence of inputs declared before",
+                )
+        return condition
+
+    def _rules(self) -> Iterable[Rule]:
+        for entry in self.spec.rules:
+            if entry.expr is None:
+                continue
+            unknown = [n for n in sorted(defined_by(entry)) if n not in self.kinds]
+            unknown = [name for name in unknown if name not in DTYPES]
+            if unknown:
+                self.problems.add(
+                    "rule-defines-name",
+                    f"{unknown[0]!r} is not declared; a refinement checks, it defines nothing",
+                    entry.span,
+                    f"write it below let, as {unknown[0]}: <expression>",
+                )
+                continue
+            self.checker.boolean(entry.expr)
+            self.degrees.check(entry.expr)
+            yield Rule(entry.expr, entry.text, self.phases.of(entry.expr), entry.span)
+
+    def _roofline(self) -> Roofline | None:
+        entry = self.spec.roofline
+        if entry is None:
+            return None
+        checker = Checker(attrs.evolve(self.checker.scope, costs=True))
+        for expr in (entry.flops, entry.bytes):
+            if expr is None:
+                continue
+            kind = checker.expect(expr, is_number, "a number")
+            if kind is not None and not is_int(kind):
+                self.problems.add(
+                    "kind",
+                    "a cost is an exact int, this is a float",
+                    expr.span,
+                    "divide with // or ceil_div, and keep floats out",
+                )
+            self.degrees.check(expr)
+        return Roofline(entry.flops, entry.bytes, entry.func, entry.span)
+
+    def _check_sources(self, inputs: tuple[Input, ...]) -> None:
+        if any(entry.shape is None or entry.dtype is None for entry in self.spec.inputs):
+            return  # what could not be read may carry any of them
+        carried: set[str] = set()
+        for entry in inputs:
+            parts = [axis for case in entry.shape for axis in case.axes]
+            if isinstance(self._entry(entry.name).shape, FamilyUse) and not parts:
+                return  # the family is at fault, and that is noted
+            for part in (entry.dtype, *parts):
+                carried |= names_in(part)
+        for index in self.spec.forall:
+            if index.name in carried:
+                continue
+            definer = next((r for r in self.spec.rules if index.name in defined_by(r)), None)
+            if definer:
+                self.problems.add(
+                    "rule-defines-name",
+                    f"{index.name} gets its value from nothing but this equality",
+                    definer.span,
+                    f"take {index.name} out of forall and write it below let",
+                )
+            else:
+                self.problems.add(
+                    "unsourced-index",
+                    f"no input carries {index.name}, so no call gives it a value",
+                    index.span,
+                    "make it a parameter, or a let",
+                )
+
+    def _entry(self, name: str) -> InputEntry:
+        return next(entry for entry in self.spec.inputs if entry.name == name)
+
+
+def entry_hash(signature: Signature) -> str:
+    """16 hex digits that change whenever what the entry means for a call changes.
+
+    Comments, layout, workload rows, the reference API and the status are no part of it.
+    """
+    parts = (
+        signature.op,
+        *(
+            _meaning(getattr(signature, name))
+            for name in ("indices", "params", "inputs", "outputs", "lets", "rules", "roofline")
+        ),
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+_NO_MEANING = frozenset({"span", "dtype_span", "shape_span", "dtype_text", "shape_text", "text",
+                         "annotation"})  # fmt: skip
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _meaning(value: Any) -> str:
+    """A value without places and spellings, as text."""
+    if isinstance(value, tuple):
+        return f"({','.join(map(_meaning, value))})"
+    kind = type(value)
+    if not attrs.has(kind):
+        return repr(value)
+    names = _FIELDS.get(kind)
+    if names is None:
+        names = tuple(f.name for f in attrs.fields(kind) if f.name not in _NO_MEANING)
+        _FIELDS[kind] = names
+    return f"{kind.__name__}({','.join([_meaning(getattr(value, name)) for name in names])})"

@@ -1,0 +1,500 @@
+"""Kinds of expressions: every name resolved, every argument of the kind that its place takes.
+
+Conditions narrow: behind ``present(v)`` stands a ``v`` with a value, behind ``x == 'a'`` an ``x``
+that is ``'a'``; in ``a and b``, ``a or b``, ``x if c else y``, as Python evaluates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from tileops_core.signature.dtypes import DTYPES
+from tileops_core.signature.kinds import (
+    BOOL,
+    DIM,
+    FLOAT,
+    INT,
+    SHAPE,
+    AxesKind,
+    BoolKind,
+    DTypeKind,
+    EachKind,
+    EnumKind,
+    IntTupleKind,
+    Kind,
+    MaybeKind,
+    ShapeKind,
+    TensorKind,
+    TupleKind,
+    is_int,
+    is_number,
+)
+from tileops_core.signature.primitives import PRIMITIVES, Argument, joined_number
+from tileops_core.signature.problems import Problems
+from tileops_core.signature.types import describe
+from tileops_core.spans import Span
+from tileops_core.spec.expressions import (
+    Binary,
+    BoolOp,
+    Call,
+    Compare,
+    Const,
+    Each,
+    Expr,
+    Field,
+    IfElse,
+    Index,
+    Name,
+    Slice,
+    TupleOf,
+    Unary,
+)
+from tileops_core.suggest import did_you_mean, listed
+
+
+@attrs.frozen(slots=True)
+class Known:
+    """What the conditions around an expression have settled."""
+
+    present: frozenset[str] = frozenset()
+    narrowed: Mapping[str, Kind] = attrs.field(factory=dict)
+
+    def and_also(self, other: Known) -> Known:
+        """Both together."""
+        if not other.present and not other.narrowed:
+            return self
+        return Known(self.present | other.present, {**self.narrowed, **other.narrowed})
+
+
+NOTHING = Known()
+
+
+@attrs.frozen(slots=True)
+class Scope:
+    """The names an expression may read, with their kinds.
+
+    A kind of None belongs to a declaration that is wrong itself: it is known, and reading it
+    starts no second problem. ``optional`` are the tensors of which presence may be asked;
+    ``costs`` says that ``bytes`` of a tensor may be.
+    """
+
+    kinds: Mapping[str, Kind | None]
+    problems: Problems
+    optional: frozenset[str] = frozenset()
+    costs: bool = False
+
+
+class Checker:
+    """Finds the kind of an expression; None when it has none, after noting why."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.problems = scope.problems
+
+    def expect(
+        self, expr: Expr, accepts: Callable[[Kind], bool], noun: str, known: Known = NOTHING
+    ) -> Kind | None:
+        """The kind of an expression that must be of a certain kind."""
+        kind = self.kind(expr, known)
+        if kind is None or accepts(kind):
+            return kind
+        if isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional):
+            self._maybe_none(expr, noun)
+        elif isinstance(kind, TensorKind):
+            self._tensor_read(expr)
+        else:
+            self.problems.add("kind", f"this is {describe(kind)}, {noun} is due", expr.span)
+        return None
+
+    def boolean(self, expr: Expr, known: Known = NOTHING) -> None:
+        """Check a condition."""
+        self.expect(expr, lambda kind: isinstance(kind, BoolKind), "a condition", known)
+
+    def kind(self, expr: Expr, known: Known = NOTHING) -> Kind | None:
+        """The kind of an expression under what is known around it."""
+        return _KINDS[type(expr)](self, expr, known)
+
+    def _const(self, expr: Const, known: Known) -> Kind | None:
+        value = expr.value
+        if isinstance(value, bool):
+            return BOOL
+        if isinstance(value, int):
+            return DIM
+        return FLOAT if isinstance(value, float) else EnumKind((value,))
+
+    def _name(self, expr: Name, known: Known) -> Kind | None:
+        if expr.id in known.narrowed:
+            return known.narrowed[expr.id]
+        if expr.id in self.scope.kinds:
+            return self.scope.kinds[expr.id]
+        if expr.id in DTYPES:
+            return DTypeKind((expr.id,))
+        self.problems.add(
+            "unknown-name",
+            f"{expr.id!r} is not declared{did_you_mean(expr.id, self.scope.kinds)}",
+            expr.span,
+            f"declared are {listed(self.scope.kinds)}",
+        )
+        return None
+
+    def _tuple(self, expr: TupleOf, known: Known) -> Kind | None:
+        kinds = [self.kind(item, known) for item in expr.items]
+        return None if None in kinds else TupleKind(tuple(k for k in kinds if k))
+
+    def _unary(self, expr: Unary, known: Known) -> Kind | None:
+        if expr.op == "not":
+            self.boolean(expr.operand, known)
+            return BOOL
+        kind = self.expect(expr.operand, is_number, "a number", known)
+        return INT if kind and is_int(kind) else kind
+
+    def _binary(self, expr: Binary, known: Known) -> Kind | None:
+        left = self.expect(expr.left, is_number, "a number", known)
+        right = self.expect(expr.right, is_number, "a number", known)
+        if left is None or right is None:
+            return None
+        if expr.op == "/":
+            return FLOAT
+        joined = joined_number((left, right))
+        return INT if expr.op == "-" and joined == DIM else joined
+
+    def _compare(self, expr: Compare, known: Known) -> Kind | None:
+        left, kind = expr.first, self.kind(expr.first, known)
+        for op, right in expr.rest:
+            right_kind = self.kind(right, known)
+            if kind is not None and right_kind is not None:
+                self._comparison(left, kind, op, right, right_kind, expr.span)
+            left, kind = right, right_kind
+        return BOOL
+
+    def _comparison(
+        self, left: Expr, kind: Kind, op: str, right: Expr, right_kind: Kind, span: Span
+    ) -> None:
+        for side, side_kind in ((left, kind), (right, right_kind)):
+            if isinstance(side_kind, TensorKind):
+                return self._tensor_read(side)
+            if isinstance(side_kind, MaybeKind):
+                return self._maybe_none(side, "a value to compare")
+        if op in ("in", "not in"):
+            if not isinstance(right_kind, TupleKind) or not isinstance(right, TupleOf):
+                self.problems.add(
+                    "kind", f"{op} asks for a tuple of values", right.span, "write ('a', 'b')"
+                )
+                return None
+            for item, item_kind in zip(right.items, right_kind.items, strict=True):
+                self._equality(kind, item_kind, item.span)
+            return None
+        if op in ("==", "!="):
+            return self._equality(kind, right_kind, span)
+        if not (is_number(kind) and is_number(right_kind)):
+            wrong = left if not is_number(kind) else right
+            self.problems.add("kind", f"{op} compares numbers", wrong.span)
+        return None
+
+    def _equality(self, left: Kind, right: Kind, span: Span) -> None:
+        if is_number(left) and is_number(right):
+            return
+        for sort in (EnumKind, DTypeKind):
+            if isinstance(left, sort) and isinstance(right, sort):
+                self._overlap(left, right, span)
+                return
+        if isinstance(left, BoolKind) and isinstance(right, BoolKind):
+            return
+        if _is_tuple(left) and _is_tuple(right):
+            return
+        self.problems.add(
+            "kind",
+            f"{describe(left)} is compared with {describe(right)}, which is never equal to it",
+            span,
+        )
+
+    def _overlap(self, left: Kind, right: Kind, span: Span) -> None:
+        one, other = _members(left), _members(right)
+        if one is None or other is None or set(one) & set(other):
+            return
+        hint = did_you_mean(other[0], one) or did_you_mean(one[0], other)
+        self.problems.add(
+            "never-equal",
+            f"{listed(one)} and {listed(other)} have nothing in common{hint}",
+            span,
+        )
+
+    def _bool_op(self, expr: BoolOp, known: Known) -> Kind | None:
+        for item in expr.items:
+            self.boolean(item, known)
+            known = known.and_also(self.implied(item, expr.op == "and", known))
+        return BOOL
+
+    def _if_else(self, expr: IfElse, known: Known) -> Kind | None:
+        self.boolean(expr.condition, known)
+        then = self.kind(expr.then, known.and_also(self.implied(expr.condition, True, known)))
+        otherwise = self.kind(
+            expr.otherwise, known.and_also(self.implied(expr.condition, False, known))
+        )
+        if then is None or otherwise is None:
+            return None
+        joined = _joined(then, otherwise)
+        if joined is None:
+            self.problems.add(
+                "kind",
+                f"one branch is {describe(then)}, the other {describe(otherwise)}",
+                expr.span,
+            )
+        return joined
+
+    def _call(self, expr: Call, known: Known) -> Kind | None:
+        primitive = PRIMITIVES.get(expr.function)
+        if primitive is None:
+            self.problems.add(
+                "unknown-primitive",
+                f"{expr.function!r} is no primitive{did_you_mean(expr.function, PRIMITIVES)}",
+                expr.span,
+                f"the primitives are {listed(PRIMITIVES)}",
+            )
+            return None
+        if expr.function in ("present", "bytes"):
+            return self._of_tensor(expr, known)
+        formal = [*primitive.args]
+        if primitive.alone and len(expr.args) == 1:
+            formal = [primitive.alone]
+        elif primitive.rest:
+            formal += [primitive.rest] * max(primitive.least, len(expr.args) - len(formal))
+        if len(formal) != len(expr.args):
+            self.problems.add(
+                "arguments",
+                f"{expr.function} takes {len(formal)} arguments, here are {len(expr.args)}",
+                expr.span,
+            )
+            return None
+        kinds = [self._argument(a, f, known) for a, f in zip(expr.args, formal, strict=True)]
+        by_name = {argument.name: argument for argument in primitive.optional}
+        for name, value in expr.keywords:
+            if name in by_name:
+                self._argument(value, by_name[name], known)
+            else:
+                self.problems.add(
+                    "arguments",
+                    f"{expr.function} has no keyword {name!r}{did_you_mean(name, by_name)}",
+                    value.span,
+                )
+        return None if None in kinds else primitive.result([kind for kind in kinds if kind])
+
+    def _argument(self, expr: Expr, formal: Argument, known: Known) -> Kind | None:
+        kind = self.kind(expr, known)
+        if kind is None or formal.accepts(kind):
+            return kind
+        return self.expect(expr, formal.accepts, formal.noun, known)
+
+    def _of_tensor(self, expr: Call, known: Known) -> Kind | None:
+        name = expr.args[0] if len(expr.args) == 1 and not expr.keywords else None
+        if not isinstance(name, Name):
+            self.problems.add(
+                "arguments", f"{expr.function} takes the name of one tensor or value", expr.span
+            )
+            return None
+        kind = self._name(name, NOTHING)
+        if kind is None:
+            return BOOL if expr.function == "present" else DIM
+        if expr.function == "bytes":
+            if not isinstance(kind, TensorKind):
+                self.problems.add("kind", "bytes takes a tensor's name", name.span)
+            elif not self.scope.costs:
+                self.problems.add("tensor-read", "bytes may stand in a roofline only", expr.span)
+            return DIM
+        maybe = isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)
+        if not maybe and name.id not in self.scope.optional:
+            self.problems.add(
+                "kind", f"{name.id} is always there, present asks for nothing", expr.span
+            )
+        return BOOL
+
+    def _index(self, expr: Index, known: Known) -> Kind | None:
+        self.expect(expr.index, is_int, "an int", known)
+        kind = self.expect(expr.value, _is_tuple, "a shape", known)
+        if isinstance(kind, TupleKind):
+            return joined_number(kind.items)
+        return kind and (INT if isinstance(kind, IntTupleKind) else DIM)
+
+    def _slice(self, expr: Slice, known: Known) -> Kind | None:
+        for bound in (expr.start, expr.stop):
+            if bound is not None:
+                self.expect(bound, is_int, "an int", known)
+        kind = self.expect(expr.value, lambda k: isinstance(k, ShapeKind), "a shape", known)
+        return kind and SHAPE
+
+    def _field(self, expr: Field, known: Known) -> Kind | None:
+        if not isinstance(expr.value, Name):
+            self.problems.add("kind", f"only a name has the field {expr.name!r}", expr.span)
+            return None
+        kind = self._name(expr.value, known)
+        if kind is None:
+            return None
+        if isinstance(kind, TensorKind):
+            self._tensor_read(expr)
+            return None
+        if expr.name != "value":
+            self.problems.add(
+                "not-in-language", f"{describe(kind)} has no field {expr.name!r}", expr.span
+            )
+            return None
+        maybe = isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)
+        if not maybe:
+            self.problems.add(
+                "kind",
+                f"{expr.value.id} is never None, it has no .value",
+                expr.span,
+                f"write {expr.value.id}",
+            )
+            return None
+        if expr.value.id not in known.present:
+            self._maybe_none(expr.value, "a value")
+            return None
+        narrowed = known.narrowed.get(f"{expr.value.id}.value")
+        if narrowed is not None:
+            return narrowed
+        return kind.of if isinstance(kind, MaybeKind) else AxesKind(optional=False)
+
+    def _each(self, expr: Each, known: Known) -> Kind | None:
+        if expr.variable in self.scope.kinds or expr.variable in DTYPES:
+            self.problems.add(
+                "name-taken",
+                f"{expr.variable!r} names something already, for needs a name of its own",
+                expr.span,
+            )
+            return None
+        sequence = self.expect(expr.sequence, _is_tuple, "a shape or a tuple", known)
+        if sequence is None:
+            return None
+        if isinstance(sequence, TupleKind):
+            if not all(map(is_number, sequence.items)):
+                self.problems.add("kind", "for runs over numbers", expr.sequence.span)
+                return None
+            item: Kind = joined_number(sequence.items) if sequence.items else DIM
+        else:
+            item = INT if isinstance(sequence, IntTupleKind) else DIM
+        inner = Checker(attrs.evolve(self.scope, kinds={**self.scope.kinds, expr.variable: item}))
+        element = inner.kind(expr.element, known)
+        return element and EachKind(element)
+
+    def implied(self, expr: Expr, truth: bool, known: Known = NOTHING) -> Known:
+        """What holds where a condition is true, or where it is false."""
+        if isinstance(expr, Unary) and expr.op == "not":
+            return self.implied(expr.operand, not truth, known)
+        if isinstance(expr, BoolOp) and (expr.op == "and") == truth:
+            result = NOTHING
+            for item in expr.items:
+                result = result.and_also(self.implied(item, truth, known.and_also(result)))
+            return result
+        if isinstance(expr, Call) and expr.function == "present" and truth and expr.args:
+            name = expr.args[0]
+            return Known(frozenset({name.id})) if isinstance(name, Name) else NOTHING
+        if isinstance(expr, Compare) and len(expr.rest) == 1:
+            return self._implied_by_comparison(expr, truth, known)
+        return NOTHING
+
+    def _implied_by_comparison(self, expr: Compare, truth: bool, known: Known) -> Known:
+        op, right = expr.rest[0]
+        words = _literals(right)
+        if op not in ("==", "!=", "in", "not in") or words is None:
+            return NOTHING
+        if isinstance(expr.first, Name):
+            name, kind = expr.first.id, known.narrowed.get(expr.first.id)
+            kind = kind or self.scope.kinds.get(name)
+        elif isinstance(expr.first, Field) and isinstance(expr.first.value, Name):
+            name = f"{expr.first.value.id}.value"
+            outer = self.scope.kinds.get(expr.first.value.id)
+            kind = known.narrowed.get(name) or (outer.of if isinstance(outer, MaybeKind) else None)
+        else:
+            return NOTHING
+        members = _members(kind) if kind else None
+        if members is None or kind is None:
+            return NOTHING
+        inside = (op in ("==", "in")) == truth
+        left = tuple(member for member in members if (member in words) == inside)
+        if not left:
+            return NOTHING
+        return Known(
+            narrowed={name: EnumKind(left) if isinstance(kind, EnumKind) else DTypeKind(left)}
+        )
+
+    def _maybe_none(self, expr: Expr, noun: str) -> None:
+        name = expr.id if isinstance(expr, Name) else "v"
+        self.problems.add(
+            "maybe-none",
+            f"this may be None, {noun} is due",
+            expr.span,
+            f"ask present({name}) first, and read {name}.value behind it",
+        )
+
+    def _tensor_read(self, expr: Expr) -> None:
+        shape = isinstance(expr, Field) and expr.name == "shape"
+        self.problems.add(
+            "tensor-read",
+            "a tensor's shape is not read" if shape else "a tensor is no value of an expression",
+            expr.span,
+            "name the axes in the tensor's own shape and use these names; two tensors of one "
+            "shape share an index"
+            if shape
+            else "only present(t) and, in a roofline, bytes(t) take a tensor",
+        )
+
+
+def _is_tuple(kind: Kind) -> bool:
+    return isinstance(kind, (ShapeKind, TupleKind, IntTupleKind))
+
+
+def _members(kind: Kind) -> tuple[str, ...] | None:
+    if isinstance(kind, EnumKind):
+        return kind.words
+    return kind.members if isinstance(kind, DTypeKind) else None
+
+
+def _literals(expr: Expr) -> frozenset[str] | None:
+    """The words and dtype constants of an expression made of nothing else."""
+    items = expr.items if isinstance(expr, TupleOf) else (expr,)
+    found = set()
+    for item in items:
+        if isinstance(item, Const) and isinstance(item.value, str):
+            found.add(item.value)
+        elif isinstance(item, Name) and item.id in DTYPES:
+            found.add(item.id)
+        else:
+            return None
+    return frozenset(found)
+
+
+def _joined(left: Kind, right: Kind) -> Kind | None:
+    """A kind that holds the values of both, if there is one."""
+    if left == right:
+        return left
+    if is_number(left) and is_number(right):
+        return joined_number((left, right))
+    if isinstance(left, EnumKind) and isinstance(right, EnumKind):
+        return EnumKind(tuple(dict.fromkeys(left.words + right.words)))
+    if isinstance(left, DTypeKind) and isinstance(right, DTypeKind):
+        if left.members is None or right.members is None:
+            return DTypeKind(None)
+        return DTypeKind(tuple(dict.fromkeys(left.members + right.members)))
+    shapes = (ShapeKind, TupleKind)
+    if isinstance(left, shapes) and isinstance(right, shapes):
+        return SHAPE
+    return None
+
+
+_KINDS: dict[type[Expr], Callable[..., Kind | None]] = {
+    Const: Checker._const,
+    Name: Checker._name,
+    TupleOf: Checker._tuple,
+    Unary: Checker._unary,
+    Binary: Checker._binary,
+    Compare: Checker._compare,
+    BoolOp: Checker._bool_op,
+    IfElse: Checker._if_else,
+    Call: Checker._call,
+    Index: Checker._index,
+    Slice: Checker._slice,
+    Field: Checker._field,
+    Each: Checker._each,
+}
