@@ -1,0 +1,190 @@
+"""``tileops doctor``: what is installed, what each backend claims here, and what failed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from typing import Any
+
+import click
+import torch
+
+from tileops_core.backend.contract import InterfaceRegistration, LoadFailure
+from tileops_core.backend.registered import Backend
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.cli.output import Page, json_option, print_json
+from tileops_core.cli.survey import Survey
+from tileops_core.suggest import did_you_mean
+
+DISTRIBUTIONS = ("tileops-core", "tileops-manifest", "tileops-reference", "tileops-tilelang")
+NOT_INSTALLED = "not installed"
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> int:
+    """Tell what is installed, what each backend claims on the devices here, and what failed.
+
+    Exits with 1 if a backend, or a part of one, could not be used.
+    """
+    seen = Survey()
+    report: dict[str, Any] = {
+        "versions": _versions(),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("TILEOPS_")},
+        "devices": [{"device": str(d), "is": _describe(d)} for d in seen.devices],
+        "backends": [_backend(seen, backend) for backend in REGISTRY.backends()],
+        "disabled": list(REGISTRY.disabled()),
+    }
+    # Last, because looking at everything else is what finds some of them.
+    report["failures"] = [_failure(failure) for failure in seen.failures]
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
+    broken = report["failures"] or any(
+        t["faults"] for b in report["backends"] for t in b["targets"]
+    )
+    return 1 if broken else 0
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "torch": str(torch.__version__)}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            found[name] = NOT_INSTALLED
+    return found
+
+
+def _describe(device: torch.device) -> str:
+    if device.type == "cpu":
+        return f"{os.cpu_count()} cores, {torch.backends.cpu.get_cpu_capability()}"
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return ""
+
+
+def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
+    mine = [entry.registration for entry in REGISTRY.registered_by(backend.name)]
+    named = sorted({str(r.op) for r in mine if hasattr(r, "op")})
+    served = [op for op in seen.entries if seen.kernel_types(op, backend.name)]
+    return {
+        "name": backend.name,
+        "distribution": backend.distribution,
+        "version": backend.version,
+        "interfaces_of": len({r.op for r in mine if isinstance(r, InterfaceRegistration)}),
+        "kernel_types_of": len(served),
+        "runs_on": {
+            kind: sum(kind in seen.runs_on(op, backend.name) for op in served)
+            for kind in seen.device_types
+        },
+        "targets": [
+            _target(seen, name)
+            for name, target in REGISTRY.targets().items()
+            if target.backend == backend.name
+        ],
+        "unknown_ops": {
+            op: did_you_mean(op, seen.entries).strip(" ()")
+            for op in named
+            if op not in seen.entries
+        },
+    }
+
+
+def _target(seen: Survey, name: str) -> dict[str, Any]:
+    answers = {str(d): REGISTRY.targets()[name].claims(d) for d in seen.devices}
+    return {
+        "name": name,
+        "builders": sum(name in REGISTRY.targets_of(op) for op in seen.entries),
+        "claims": [device for device, (claimed, _) in answers.items() if claimed],
+        "faults": {device: fault for device, (_, fault) in answers.items() if fault},
+    }
+
+
+def _failure(failure: LoadFailure) -> dict[str, Any]:
+    return {
+        "backend": failure.backend,
+        "distribution": failure.distribution,
+        "version": failure.version,
+        "entry_point": failure.entry_point,
+        "error": failure.traceback.strip().splitlines()[-1],
+        "fix": _fix(failure),
+    }
+
+
+def _fix(failure: LoadFailure) -> str:
+    """What to do about a failure, in one sentence."""
+    skip = f"or skip it: TILEOPS_DISABLE_BACKENDS={failure.backend}"
+    if failure.distribution is None:
+        return "it was registered by this process; fix it there"
+    module = failure.error.name if isinstance(failure.error, ModuleNotFoundError) else None
+    if module and module.split(".")[0] == failure.entry_point.split(".")[0].split(":")[0]:
+        return (
+            f"{failure.distribution} is only half installed: pip install --force-reinstall "
+            f"{failure.distribution}, or pip uninstall {failure.distribution}, {skip}"
+        )
+    if module:
+        return f"install what it needs: pip install {module.split('.')[0]}, {skip}"
+    return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + f", {skip}"
+
+
+def _print(report: dict[str, Any]) -> None:
+    page = Page()
+    page.table(["what", "version"], [list(item) for item in report["versions"].items()])
+    if report["environment"]:
+        page.heading("Environment")
+        for name, value in report["environment"].items():
+            page.line(f"{name}={value}")
+    page.heading("Devices")
+    page.table(["device", "is"], [list(row.values()) for row in report["devices"]])
+    page.heading("Backends")
+    page.table(
+        ["backend", "distribution", "version", "brings"],
+        [
+            [
+                backend["name"],
+                backend["distribution"] or "registered by this process",
+                backend["version"] or "",
+                _brings(backend),
+            ]
+            for backend in report["backends"]
+        ],
+    )
+    if report["disabled"]:
+        page.line(f"Skipped by TILEOPS_DISABLE_BACKENDS: {', '.join(report['disabled'])}")
+    for backend in report["backends"]:
+        for op, guess in backend["unknown_ops"].items():
+            page.line(
+                f"backend {backend['name']!r} registers something for {op!r}, which no manifest "
+                f"knows{f' ({guess})' if guess else ''}",
+                style="yellow",
+            )
+        for target in backend["targets"]:
+            for device, fault in target["faults"].items():
+                page.line(f"target {target['name']!r} on {device}: {fault}", style="red")
+    if report["failures"]:
+        page.heading("Failures")
+    for failure in report["failures"]:
+        who = " ".join(filter(None, (failure["distribution"], failure["version"])))
+        page.line(f"backend {failure['backend']!r}{f' ({who})' if who else ''}", style="red")
+        page.line(f"  {failure['error']}")
+        page.line(f"  fix: {failure['fix']}")
+
+
+def _brings(backend: dict[str, Any]) -> str:
+    parts = []
+    if backend["interfaces_of"]:
+        parts.append(f"the kernel interfaces of {_ops(backend['interfaces_of'])}")
+    if backend["kernel_types_of"]:
+        here = ", ".join(f"{count} on {kind}" for kind, count in backend["runs_on"].items())
+        parts.append(f"kernels of {_ops(backend['kernel_types_of'])} ({here})")
+    for target in backend["targets"]:
+        claimed = ", ".join(target["claims"]) or "no device here"
+        parts.append(f"target {target['name']} of {_ops(target['builders'])}, claims {claimed}")
+    return "; ".join(parts) or "nothing"
+
+
+def _ops(count: int) -> str:
+    return f"{count} op" if count == 1 else f"{count} ops"

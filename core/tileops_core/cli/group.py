@@ -1,0 +1,102 @@
+"""A command group that imports a subcommand when it is asked for, and fails in one line."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from tileops_core.errors import TileOpsError
+from tileops_core.suggest import did_you_mean
+
+
+class CommandGroup(click.Group):
+    """Subcommands by name as ``("module:attribute", one sentence of help)``.
+
+    A mistake of the caller's is one line on stderr and exit status 2; an error of the library's is
+    its own text on stderr and exit status 1. A command's return value, if any, is its exit status.
+    """
+
+    def __init__(
+        self, *args: Any, commands_at: Mapping[str, tuple[str, str]] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands_at = dict(commands_at or {})
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the subcommands, in the order to read about them."""
+        return list(self.commands_at)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a subcommand; None for an unknown name."""
+        if cmd_name not in self.commands_at:
+            return None
+        module, _, attribute = self.commands_at[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand that the arguments name, guessing at a misspelled one."""
+        name = args[0]
+        if name not in self.commands_at and not name.startswith("-"):
+            guess = did_you_mean(name, self.commands_at)
+            known = ", ".join(self.commands_at)
+            raise click.UsageError(f"there is no command {name!r}{guess}; there are {known}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands' help without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.commands_at.items()])
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run; see the class for what becomes of errors."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            status = super().main(*args, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as asked_nothing:
+            asked_nothing.show()
+            sys.exit(2)
+        except click.ClickException as misuse:
+            context = getattr(misuse, "ctx", None)
+            path = context.command_path if context else "tileops"
+            _complain(f"{path}: {_in_one_line(misuse)}", misuse.exit_code)
+        except click.Abort:
+            _complain("tileops: interrupted", 130)
+        except TileOpsError as error:
+            _complain(f"tileops: {error}", 1)
+        sys.exit(status or 0)
+
+
+def _in_one_line(misuse: click.ClickException) -> str:
+    text = " ".join(misuse.format_message().split()).rstrip(".")
+    if isinstance(misuse, click.NoSuchOption):
+        # click guesses too, but in words of its own and with several lines for several guesses.
+        text = f"there is no option {misuse.option_name!r}"
+        close = difflib.get_close_matches(misuse.option_name, misuse.possibilities or (), n=1)
+        text += f" (did you mean {close[0]!r}?)" if close else ""
+    return text[:1].lower() + text[1:]
+
+
+def _complain(text: str, status: int) -> None:
+    click.echo(text, err=True)
+    sys.exit(status)
+
+
+def one_of(what: str, word: str, known: Sequence[str]) -> None:
+    """Refuse ``word`` as a misuse unless it is among ``known``.
+
+    Raises:
+        click.UsageError: with the closest known word, or all of them when none is close.
+    """
+    if word not in known:
+        guess = did_you_mean(word, known) or f"; there are {', '.join(known) or 'none'}"
+        raise click.UsageError(f"there is no {what} {word!r}{guess}", click.get_current_context())

@@ -1,0 +1,215 @@
+"""A signature as people write it: as mathematics, as Python, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tileops_core.signature.kinds import DimKind, DTypeKind, Kind, SeqKind, ShapeKind
+from tileops_core.signature.model import (
+    REQUIRED,
+    IndexDecl,
+    Input,
+    Output,
+    Param,
+    ShapeCase,
+    Signature,
+    TensorDecl,
+)
+from tileops_core.spec.expressions import (
+    Axes,
+    Binary,
+    BoolOp,
+    Call,
+    Compare,
+    Const,
+    Each,
+    Expr,
+    FamilyUse,
+    Field,
+    IfElse,
+    Index,
+    Name,
+    Slice,
+    Splice,
+    TupleOf,
+    Unary,
+)
+
+_LEVELS = {"+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7, "**": 9}
+_POSTFIX = 10
+
+
+def text_of(expr: Expr) -> str:
+    """An expression as the entry would have it, with no more parentheses than needed."""
+    return _write(expr)[0]
+
+
+def _write(expr: Expr) -> tuple[str, int]:
+    """Text, and how tightly its outermost operator binds."""
+    match expr:
+        case Const(value=value):
+            if isinstance(value, (int, float)) and value < 0:
+                return repr(value), 8
+            return repr(value), _POSTFIX
+        case Name(id=name):
+            return name, _POSTFIX
+        case Unary(op="not", operand=operand):
+            return f"not {_at(operand, 3)}", 3
+        case Unary(op=op, operand=operand):
+            return f"{op}{_at(operand, 8)}", 8
+        case Binary(op="**", left=left, right=right):
+            return f"{_at(left, _POSTFIX)} ** {_at(right, 8)}", 9
+        case Binary(op=op, left=left, right=right):
+            level = _LEVELS[op]
+            return f"{_at(left, level)} {op} {_at(right, level + 1)}", level
+        case Compare(first=first, rest=rest):
+            links = "".join(f" {op} {_at(item, 5)}" for op, item in rest)
+            return _at(first, 5) + links, 4
+        case BoolOp(op=op, items=items):
+            level = 2 if op == "and" else 1
+            return f" {op} ".join(_at(item, level + 1) for item in items), level
+        case IfElse(condition=condition, then=then, otherwise=otherwise):
+            return f"{_at(then, 1)} if {_at(condition, 1)} else {_at(otherwise, 0)}", 0
+        case Each(element=element, variable=variable, sequence=sequence):
+            return f"{_at(element, 0)} for {variable} in {_at(sequence, 1)}", 0
+        case Splice(value=value):
+            return f"*{_at(value, 8)}", 0
+        case TupleOf(items=items):
+            comma = "," if len(items) == 1 else ""
+            return f"({_list(items)}{comma})", _POSTFIX
+        case Axes(items=items):
+            return f"[{_list(items)}]", _POSTFIX
+        case FamilyUse(family=family, args=args):
+            return f"{family}[{_list(args)}]", _POSTFIX
+        case Call(function=function, args=args, keywords=keywords):
+            named = [f"{name}={_at(value, 0)}" for name, value in keywords]
+            return f"{function}({', '.join([*map(text_of, args), *named])})", _POSTFIX
+        case Index(value=value, index=index):
+            return f"{_at(value, _POSTFIX)}[{text_of(index)}]", _POSTFIX
+        case Slice(value=value, start=start, stop=stop):
+            ends = [text_of(end) if end is not None else "" for end in (start, stop)]
+            return f"{_at(value, _POSTFIX)}[{':'.join(ends)}]", _POSTFIX
+        case Field(value=value, name=name):
+            return f"{_at(value, _POSTFIX)}.{name}", _POSTFIX
+    raise AssertionError(f"no text for {type(expr).__name__}")
+
+
+def _at(expr: Expr, level: int) -> str:
+    text, own = _write(expr)
+    return text if own >= level else f"({text})"
+
+
+def _list(items: tuple[Expr, ...]) -> str:
+    return ", ".join(map(text_of, items))
+
+
+def as_mathematics(signature: Signature) -> str:
+    """The type of the op: what it quantifies over, takes, returns and requires."""
+    lines = [f"{signature.op} :"]
+    if signature.indices:
+        lines[0] += f" ∀ {', '.join(map(_quantified, signature.indices))}."
+    taken = [f"{t.name}: {_tensor_type(t)}" for t in signature.inputs]
+    given = [f"{t.name}: {_tensor_type(t)}" for t in signature.outputs]
+    lines += [f"  {part}" for part in _bracketed(taken)]
+    lines += [f"  → {given[0]}"] if len(given) == 1 else _arrow(_bracketed(given))
+    lines += _under("with", [f"{let.name} = {text_of(let.expr)}" for let in signature.lets])
+    lines += _under("where", list(_families(signature)))
+    lines += _under("if", [rule.text for rule in signature.rules])
+    return "\n".join(lines)
+
+
+def _bracketed(items: list[str]) -> list[str]:
+    if not items:
+        return ["()"]
+    return [
+        f"{'(' if i == 0 else ' '}{item}{')' if i == len(items) - 1 else ','}"
+        for i, item in enumerate(items)
+    ]
+
+
+def _arrow(lines: list[str]) -> list[str]:
+    return [f"  {'→' if i == 0 else ' '} {line}" for i, line in enumerate(lines)]
+
+
+def _under(word: str, items: list[str]) -> list[str]:
+    return [f"  {word if i == 0 else '':5} {item}" for i, item in enumerate(items)]
+
+
+def _quantified(index: IndexDecl) -> str:
+    if isinstance(index.kind, DTypeKind) and index.kind.members is not None:
+        return f"{index.name} ∈ {{{', '.join(index.kind.members)}}}"
+    return f"{index.name}: {kind_name(index.kind)}"
+
+
+def kind_name(kind: Kind) -> str:
+    """The word of the entry for the kind of a ``forall`` index."""
+    words = {DimKind: "Dim", ShapeKind: "Shape", SeqKind: "Seq[Int]", DTypeKind: "DType"}
+    return words.get(type(kind), type(kind).__name__.removesuffix("Kind"))
+
+
+def _tensor_type(tensor: TensorDecl) -> str:
+    written = f"Tensor[{tensor.dtype_text}, {tensor.shape_text}]"
+    may_lack = (isinstance(tensor, Input) and tensor.optional is not False) or (
+        isinstance(tensor, Output) and tensor.nullable is not None
+    )
+    return f"{written} | None" if may_lack else written
+
+
+def _families(signature: Signature) -> Iterator[str]:
+    """What a type family's application stands for, once per application."""
+    told = set()
+    for tensor in (*signature.inputs, *signature.outputs):
+        if len(tensor.shape) > 1 and tensor.shape_text not in told:
+            told.add(tensor.shape_text)
+            yield f"{tensor.shape_text} = {'; '.join(map(_case, tensor.shape))}"
+
+
+def _case(case: ShapeCase) -> str:
+    axes = f"[{_list(case.axes)}]"
+    return axes if case.when is None else f"{axes} if {text_of(case.when)}"
+
+
+def as_python(signature: Signature) -> str:
+    """How to construct and how to call: two lines of Python."""
+    plain = [_parameter(p) for p in signature.params if not p.kw_only]
+    named = [_parameter(p) for p in signature.params if p.kw_only]
+    construct = ", ".join([*plain, "*", *named, "target=None"])
+    taken = [_argument(t) for t in signature.inputs if not t.kw_only]
+    by_name = [_argument(t) for t in signature.inputs if t.kw_only]
+    if signature.out_buffer is not None:
+        taken.append("out=None")
+    call = ", ".join([*taken, *(["*", *by_name] if by_name else [])])
+    returned = ", ".join(o.name for o in signature.outputs) or "None"
+    return f"op = {signature.op}({construct})\n{returned} = op({call})"
+
+
+def _parameter(param: Param) -> str:
+    written = f"{param.name}: {param.annotation}"
+    return written if param.default is REQUIRED else f"{written} = {param.default!r}"
+
+
+def _argument(tensor: Input) -> str:
+    return tensor.name if tensor.optional is False else f"{tensor.name}=None"
+
+
+def remarks(tensor: TensorDecl) -> list[str]:
+    """What holds of one tensor besides its type, each in a few words."""
+    said = []
+    if isinstance(tensor, Input):
+        said += _on(tensor.optional, "optional", "passed exactly if")
+        said += _on(tensor.mutated, "written", "written if")
+        said += ["never read"] if tensor.write_only else []
+        said += ["by name"] if tensor.kw_only else []
+        said += ["contiguous"] if tensor.contiguous else []
+        said += ["on the CPU"] if tensor.on_cpu else []
+    if isinstance(tensor, Output):
+        said += [f"None if {text_of(tensor.nullable)}"] if tensor.nullable is not None else []
+        said += ["into out= if passed"] if tensor.buffer else []
+        said += [f"is {tensor.alias} where that is written"] if tensor.alias else []
+    return said
+
+
+def _on(condition: bool | Expr, always: str, sometimes: str) -> list[str]:
+    if isinstance(condition, Expr):
+        return [f"{sometimes} {text_of(condition)}"]
+    return [always] if condition else []

@@ -1,0 +1,184 @@
+"""``tileops show OP``: one op's contract, and who serves it here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+from rich.syntax import Syntax
+
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.cli.group import one_of
+from tileops_core.cli.notation import as_mathematics, as_python, remarks, text_of
+from tileops_core.cli.ops import cell
+from tileops_core.cli.output import Page, json_option, print_json
+from tileops_core.cli.survey import Survey, tell_failures
+from tileops_core.plan.build import build_plan
+from tileops_core.signature.model import REQUIRED, Param, Signature, TensorDecl
+from tileops_core.signature.workload import instantiate
+
+
+@click.command()
+@click.argument("op", metavar="OP")
+@click.option("--plan", is_flag=True, help="Print the Python code generated from the entry.")
+@json_option
+def show(op: str, plan: bool, as_json: bool) -> None:
+    """Show one op: its signature as mathematics and as Python, its workloads, who serves it."""
+    seen = Survey()
+    one_of("op", op, list(seen.entries))
+    signature = seen.entries[op].signature()
+    if plan:
+        _print_plan(build_plan(signature).source, op, as_json)
+        return
+    tell_failures(seen)
+    facts = _facts(signature, seen)
+    if as_json:
+        print_json(facts)
+    else:
+        _print(facts)
+
+
+def _print_plan(source: str, op: str, as_json: bool) -> None:
+    if as_json:
+        print_json({"op": op, "plan": source})
+    elif sys.stdout.isatty():
+        Page().console.print(Syntax(source, "python", background_color="default"))
+    else:
+        click.echo(source, nl=False)
+
+
+def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
+    op = signature.op
+    return {
+        "op": op,
+        "family": signature.family,
+        "status": signature.status,
+        "ref_api": signature.ref_api,
+        "entry": signature.span.short,
+        "mathematics": as_mathematics(signature),
+        "python": as_python(signature),
+        "params": [_param(param) for param in signature.params],
+        "inputs": [_tensor(tensor) for tensor in signature.inputs],
+        "outputs": [_tensor(tensor) for tensor in signature.outputs],
+        "workloads": list(_workloads(signature)),
+        "roofline": _roofline(signature),
+        "default": {str(device): seen.by_default(op, device) for device in seen.devices},
+        "targets": {name: seen.serves(op, name) for name in REGISTRY.target_names()},
+        "kernel_types": [
+            {
+                "backend": candidate.backend,
+                "key": candidate.key,
+                "interface": candidate.interface,
+                "devices": _devices(candidate.kernel_type.devices),
+                "general": candidate.kernel_type.general,
+            }
+            for candidate in seen.kernel_types(op)
+        ],
+    }
+
+
+def _param(param: Param) -> dict[str, Any]:
+    described = {"name": param.name, "type": param.annotation, "required": True}
+    if param.default is not REQUIRED:
+        described |= {"required": False, "default": param.default}
+    return described | {"kw_only": param.kw_only}
+
+
+def _tensor(tensor: TensorDecl) -> dict[str, Any]:
+    return {
+        "name": tensor.name,
+        "dtype": tensor.dtype_text,
+        "shape": tensor.shape_text,
+        "remarks": remarks(tensor),
+    }
+
+
+def _workloads(signature: Signature) -> list[dict[str, Any]]:
+    found = []
+    for row in signature.workloads:
+        for dtypes in row.dtype_cases:
+            case = instantiate(signature, row, dtypes)
+            tensors = {
+                name: None if facts is None else {"dtype": facts[0], "shape": list(facts[1])}
+                for name, facts in case.inputs.items()
+            }
+            found.append({"case": case.id, "params": dict(case.params), "inputs": tensors})
+    return found
+
+
+def _roofline(signature: Signature) -> dict[str, str] | None:
+    cost = signature.roofline
+    if cost is None:
+        return None
+    if cost.func is not None:
+        return {"func": cost.func}
+    assert cost.flops is not None
+    moved = "every input and output once" if cost.bytes is None else text_of(cost.bytes)
+    return {"flops": text_of(cost.flops), "bytes": moved}
+
+
+def _devices(devices: frozenset[str] | None) -> list[str] | None:
+    return None if devices is None else sorted(devices)
+
+
+def _print(facts: dict[str, Any]) -> None:
+    page = Page()
+    page.line(facts["op"], style="bold")
+    page.line(f"{facts['status']}, family {facts['family']}, entry {facts['entry']}")
+    if facts["ref_api"]:
+        page.line(f"computes what {facts['ref_api']} computes")
+    for title, text in (("As mathematics", facts["mathematics"]), ("As Python", facts["python"])):
+        page.heading(title)
+        for line in text.splitlines():
+            page.line(line)
+    if facts["params"]:
+        page.heading("Parameters")
+        page.table(
+            ["name", "type", "default"],
+            [
+                [p["name"], p["type"], "required" if p["required"] else repr(p["default"])]
+                for p in facts["params"]
+            ],
+        )
+    for title in ("inputs", "outputs"):
+        page.heading(title.capitalize())
+        page.table(
+            ["name", "dtype", "shape", ""],
+            [[t["name"], t["dtype"], t["shape"], ", ".join(t["remarks"])] for t in facts[title]],
+        )
+    page.heading("Workloads")
+    page.table(
+        ["case", "parameters", "inputs"],
+        [
+            [
+                case["case"],
+                ", ".join(f"{name}={value!r}" for name, value in case["params"].items()),
+                ", ".join(map(_shown, case["inputs"].items())),
+            ]
+            for case in facts["workloads"]
+        ],
+    )
+    page.heading("Roofline")
+    for name, text in (facts["roofline"] or {"none": "the entry states no cost"}).items():
+        page.line(f"{name}: {text}")
+    page.heading("Who serves it here")
+    page.table(["device", "by default"], [list(item) for item in facts["default"].items()])
+    page.table(["target", "serves on"], [[name, cell(on)] for name, on in facts["targets"].items()])
+    page.table(
+        ["kernel type", "backend", "devices", ""],
+        [
+            [
+                k["key"],
+                k["backend"] or "the op's own",
+                "any" if k["devices"] is None else " ".join(k["devices"]),
+                "general: serves what no other does" if k["general"] else "",
+            ]
+            for k in facts["kernel_types"]
+        ],
+    )
+
+
+def _shown(item: tuple[str, dict[str, Any] | None]) -> str:
+    name, facts = item
+    return f"{name}=None" if facts is None else f"{name}: {facts['dtype']}{facts['shape']}"

@@ -1,0 +1,195 @@
+"""What is installed and who serves what on this machine: the facts that several commands show."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+
+import attrs
+import click
+import torch
+
+from tileops_core import ops
+from tileops_core.backend.contract import LoadFailure, ManifestPath
+from tileops_core.backend.loader import failure_of
+from tileops_core.backend.registered import Backend
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.backend.targets import BUILTIN, select_target
+from tileops_core.errors import (
+    AmbiguousTargetError,
+    BackendError,
+    OpNotAvailableError,
+    TileOpsError,
+)
+from tileops_core.kernels.contracts import Candidate, Installed, install
+from tileops_core.signature.build import build_signature
+from tileops_core.signature.model import Signature
+from tileops_core.spec import catalogue
+from tileops_core.spec.entries import Spec
+from tileops_core.spec.problems import manifest_error
+
+
+@attrs.frozen
+class Entry:
+    """An op that some manifest knows. ``path`` is None for the library's own."""
+
+    op: str
+    family: str
+    status: str
+    path: str | None = None
+
+    def signature(self) -> Signature:
+        """The op's signature.
+
+        Raises:
+            ManifestError: the entry is wrong; all problems.
+        """
+        if self.path is None:
+            return build_signature(catalogue.load_spec(self.op))
+        return build_signature(catalogue.load_spec_from(self.path, self.op))
+
+
+class Survey:
+    """The loaded registry as a command sees it.
+
+    What cannot be used is kept in ``failures`` and never warned about: a command says it in its
+    own words. Kernel types are imported and checked op by op, when a command asks for that op.
+    """
+
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            self._failures = list(REGISTRY.load_failures())
+        self._installed: dict[str, Installed] = {}
+
+    @property
+    def failures(self) -> tuple[LoadFailure, ...]:
+        """What of a backend could not be used, as far as this survey has looked."""
+        return tuple(self._failures)
+
+    @cached_property
+    def devices(self) -> tuple[torch.device, ...]:
+        """The devices of this machine, the CPU first."""
+        found = [torch.device("cpu")]
+        if torch.accelerator.is_available():
+            kind = torch.accelerator.current_accelerator()
+            assert kind is not None
+            found += [torch.device(kind.type, i) for i in range(torch.accelerator.device_count())]
+        return tuple(found)
+
+    @property
+    def device_types(self) -> list[str]:
+        """The types of the devices, each once."""
+        return list(dict.fromkeys(device.type for device in self.devices))
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Every op of the installed manifest and of the spec files that backends name.
+
+        Ordered by family, then by name.
+        """
+        found = {
+            op: Entry(op, catalogue.family_of(op) or "", catalogue.status_of(op) or "")
+            for op in catalogue.known_ops()
+        }
+        for backend in REGISTRY.backends():
+            for registered in REGISTRY.registered_by(backend.name):
+                if isinstance(registered.registration, ManifestPath):
+                    for entry in self._entries_of(backend, registered.registration.path):
+                        found.setdefault(entry.op, entry)
+        return dict(sorted(found.items(), key=lambda item: (item[1].family, item[0])))
+
+    def _entries_of(self, backend: Backend, path: str) -> list[Entry]:
+        try:
+            specs = _specs_in(path)
+        except (OSError, UnicodeDecodeError, TileOpsError) as error:
+            self._failures.append(failure_of(backend, error))
+            return []
+        return [Entry(spec.op, spec.family, spec.status, path) for spec in specs]
+
+    def kernel_types(self, op: str, backend: str | None = None) -> list[Candidate]:
+        """The kernel types of an op, of one backend if it is named."""
+        installed = self._install(op)
+        found = [c for name in installed.interfaces for c in installed.candidates(name)]
+        return [c for c in found if backend is None or c.backend == backend]
+
+    def runs_on(self, op: str, backend: str | None) -> list[str]:
+        """The device types of this machine that in-tree kernels of an op run on."""
+        installed = self._install(op)
+        return [kind for kind in self.device_types if installed.runs_on(kind, backend)]
+
+    def serves(self, op: str, target: str) -> list[str] | None:
+        """Where a target serves an op: the device types here that it is for.
+
+        Empty for a whole-op target that claims no device here but runs when it is named; None
+        where naming it is an error.
+        """
+        if REGISTRY.builder(op, target) is not None:
+            claimed = [device.type for device in self.devices if claims(target, device)]
+            return list(dict.fromkeys(claimed))
+        return self.runs_on(op, target) or None
+
+    def by_default(self, op: str, device: torch.device) -> str:
+        """Who serves an op on a device when nobody is named, in a few words."""
+        installed = self._install(op)
+        try:
+            chosen = select_target(
+                op, None, device, in_tree=lambda backend: installed.runs_on(device.type, backend)
+            )
+        except AmbiguousTargetError:
+            named = [target for target in REGISTRY.targets_of(op) if claims(target, device)]
+            return f"ambiguous: {', '.join(named)}"
+        except OpNotAvailableError:
+            return "nobody"
+        if chosen.name is not BUILTIN:
+            return str(chosen.name)
+        backends = {
+            c.backend or "the op itself"
+            for c in self.kernel_types(op)
+            if c.kernel_type.devices is None or device.type in c.kernel_type.devices
+        }
+        return f"in-tree: {', '.join(sorted(backends))}"
+
+    def _install(self, op: str) -> Installed:
+        """Import and check an op's kernel types as a first construction would."""
+        if op not in self._installed:
+            self._installed[op] = self._checked(op)
+        return self._installed[op]
+
+    def _checked(self, op: str) -> Installed:
+        op_class = getattr(ops, op, None)
+        interfaces = dict(getattr(op_class, "interfaces", {}))
+        for name, registered in REGISTRY.interfaces(op).items():
+            try:
+                interfaces[name] = registered.resolve()
+            except BackendError as error:
+                self._failures.append(failure_of(registered.origin, error))
+        kernel_types = REGISTRY.kernel_types(op)
+        own = getattr(op_class, "kernel_types", {})
+        installed = install(op, interfaces, own, kernel_types if interfaces else ())
+        origins = {id(kernel_type): kernel_type.origin for kernel_type in kernel_types}
+        self._failures += [
+            failure_of(origins[id(source)], error) for source, error in installed.faults
+        ]
+        return installed
+
+
+def claims(target: str, device: torch.device) -> bool:
+    """Whether a target's detector claims a device; one that raises claims nothing."""
+    claimed, _ = REGISTRY.targets()[target].claims(device)
+    return claimed
+
+
+def tell_failures(seen: Survey) -> None:
+    """Say on stderr, in one line, that backends are missing from what a command shows."""
+    if seen.failures:
+        names = ", ".join(sorted({failure.backend for failure in seen.failures}))
+        click.echo(f"tileops: not all of {names} could be used; see `tileops doctor`", err=True)
+
+
+def _specs_in(path: str) -> list[Spec]:
+    with open(path, encoding="utf-8") as file:
+        entries = catalogue.ManifestFile(path, file.read())
+    if entries.problems:
+        raise manifest_error(path, entries.problems)
+    return [entries.load(op) for op in entries.ops]

@@ -1,0 +1,181 @@
+"""``tileops doctor``."""
+
+from __future__ import annotations
+
+import json
+import platform
+
+import pytest
+import torch
+
+from tileops_core.backend import (
+    BuilderRegistration,
+    KernelTypeRegistration,
+    TargetRegistration,
+    registered,
+)
+
+
+def build(*_: object, **__: object) -> object:
+    raise AssertionError("nobody calls an op here")
+
+
+def on_cpu(device: torch.device) -> bool:
+    return device.type == "cpu"
+
+
+def failing(device: torch.device) -> bool:
+    raise LookupError(f"no driver for {device}")
+
+
+def report(run) -> dict:
+    return json.loads(run("doctor", "--json").stdout)
+
+
+def backend(found: dict, name: str) -> dict:
+    return next(row for row in found["backends"] if row["name"] == name)
+
+
+def test_it_tells_the_versions_of_everything(run) -> None:
+    versions = report(run)["versions"]
+    assert versions["python"] == platform.python_version()
+    assert versions["torch"] == torch.__version__
+    assert {"tileops-core", "tileops-manifest", "tileops-reference", "tileops-tilelang"} <= set(
+        versions
+    )
+
+
+def test_it_lists_the_devices_here_the_cpu_first(run) -> None:
+    assert report(run)["devices"][0]["device"] == "cpu"
+
+
+def test_a_backend_has_its_distribution_and_version(run) -> None:
+    found = backend(report(run), "reference")
+    assert found["distribution"] == "tileops-reference"
+    assert found["version"]
+
+
+def test_it_counts_the_ops_that_a_backends_kernels_serve_here(run) -> None:
+    found = report(run)
+    reference = backend(found, "reference")
+    assert reference["runs_on"]["cpu"] == reference["kernel_types_of"] > 0
+
+
+def test_a_target_tells_which_devices_it_claims(run) -> None:
+    with registered(
+        TargetRegistration("acme", on_cpu),
+        TargetRegistration("elsewhere", lambda device: False),
+        BuilderRegistration("RMSNormFwdOp", "acme", build),
+        backend="acme_wheel",
+    ):
+        acme, elsewhere = backend(report(run), "acme_wheel")["targets"]
+        text = run("doctor").output
+    assert (acme["claims"], acme["builders"]) == (["cpu"], 1)
+    assert (elsewhere["claims"], elsewhere["builders"]) == ([], 0)
+    assert "target acme of 1 op, claims cpu" in text
+
+
+def test_an_op_that_no_manifest_knows_is_told_with_a_guess(run) -> None:
+    """REG: the registry knows no manifest, so nobody else would say it."""
+    with registered(
+        TargetRegistration("acme", on_cpu), BuilderRegistration("RmsNormFwdOp", "acme", build)
+    ):
+        result = run("doctor")
+    assert "'RmsNormFwdOp', which no manifest knows (did you mean 'RMSNormFwdOp'?)" in result.output
+    assert result.exit_code == 0
+
+
+def test_a_detector_that_raises_is_the_backends_failure(run) -> None:
+    with registered(TargetRegistration("acme", failing)):
+        result = run("doctor")
+    assert "target 'acme' on cpu: its detector raised LookupError: no driver for cpu" in (
+        result.output
+    )
+    assert result.exit_code == 1
+
+
+def test_a_kernel_type_that_breaks_its_contract_is_a_failure(run) -> None:
+    with registered(KernelTypeRegistration("RMSNormFwdOp", "bad", int), backend="acme"):
+        result = run("doctor")
+    assert "kernel type 'bad' (int) of backend 'acme'" in result.output
+    assert result.exit_code == 1
+
+
+def test_a_kernel_type_that_cannot_be_imported_is_a_failure(run) -> None:
+    with registered(KernelTypeRegistration("RMSNormFwdOp", "bad", "acme.no:Such"), backend="acme"):
+        result = run("doctor")
+    assert "ModuleNotFoundError: No module named 'acme'" in result.output
+    assert result.exit_code == 1
+
+
+def test_all_is_well_with_our_own_backends(shell) -> None:
+    done = shell("doctor")
+    assert done.returncode == 0, done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "entry_point", "error", "fix"),
+    [
+        (
+            "raise RuntimeError('no license')",
+            None,
+            "RuntimeError: no license",
+            "update or report tileops-broken 1.2",
+        ),
+        (
+            "import driver_of_acme.lib",
+            None,
+            "ModuleNotFoundError: No module named 'driver_of_acme'",
+            "pip install driver_of_acme",
+        ),
+        (
+            "",
+            "tileops_gone.plugin",
+            "ModuleNotFoundError: No module named 'tileops_gone'",
+            "pip uninstall tileops-broken",
+        ),
+        ("raise SystemExit(3)", None, "SystemExit: 3", "update or report tileops-broken 1.2"),
+    ],
+)
+def test_a_backend_that_fails_to_load_gets_its_last_line_and_a_fix(
+    install, shell, source, entry_point, error, fix
+) -> None:
+    install("broken", source, entry_point)
+    done = shell("doctor")
+    assert done.returncode == 1
+    assert "backend 'broken' (tileops-broken 1.2)" in done.stdout
+    assert error in done.stdout
+    assert fix in done.stdout
+    assert "TILEOPS_DISABLE_BACKENDS=broken" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_skipped_backend_is_told_and_is_no_failure(install, shell) -> None:
+    install("broken", "raise RuntimeError('no license')")
+    done = shell("doctor", TILEOPS_DISABLE_BACKENDS="broken")
+    assert done.returncode == 0
+    assert "Skipped by TILEOPS_DISABLE_BACKENDS: broken" in done.stdout
+
+
+def test_a_strict_environment_changes_nothing_here(install, shell) -> None:
+    install("broken", "raise RuntimeError('no license')")
+    done = shell("doctor", TILEOPS_STRICT_BACKENDS="1")
+    assert done.returncode == 1
+    assert "RuntimeError: no license" in done.stdout
+
+
+def test_a_spec_file_that_is_not_there_is_the_backends_failure(install, shell) -> None:
+    install(
+        "acme",
+        """
+        from tileops_core.backend import hookimpl
+
+        @hookimpl
+        def tileops_manifest_paths():
+            return ["/no/such/acme.yaml"]
+        """,
+    )
+    done = shell("doctor")
+    assert done.returncode == 1
+    assert "No such file or directory: '/no/such/acme.yaml'" in done.stdout

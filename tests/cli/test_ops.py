@@ -1,0 +1,91 @@
+"""``tileops ops``."""
+
+from __future__ import annotations
+
+import json
+
+from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
+from tileops_core.spec.catalogue import family_of, known_ops
+
+
+def build(*_: object, **__: object) -> object:
+    raise AssertionError("nobody calls an op here")
+
+
+def rows(run, *arguments: str) -> dict[str, dict]:
+    return {row["op"]: row for row in json.loads(run("ops", "--json", *arguments).stdout)}
+
+
+def line_of(text: str, op: str) -> list[str]:
+    return next(line.split() for line in text.splitlines() if op in line.split())
+
+
+def test_there_is_a_row_for_every_op_of_the_manifest(run) -> None:
+    assert set(rows(run)) == known_ops()
+
+
+def test_the_reference_serves_every_implemented_op_on_the_cpu(run) -> None:
+    found = rows(run).values()
+    implemented = [row for row in found if row["status"] == "implemented"]
+    assert all("cpu" in row["targets"]["reference"] for row in implemented)
+    assert all(row["default"]["cpu"] == "in-tree: reference" for row in implemented)
+
+
+def test_a_family_leaves_the_others_out(run) -> None:
+    assert {family_of(op) for op in rows(run, "--family", "norm")} == {"norm"}
+
+
+def test_a_target_leaves_the_other_columns_out(run) -> None:
+    assert all(
+        set(row["targets"]) == {"reference"} for row in rows(run, "--target=reference").values()
+    )
+
+
+def test_a_detector_that_claims_the_device_makes_its_target_the_default(run) -> None:
+    with registered(
+        TargetRegistration("acme", lambda device: device.type == "cpu"),
+        BuilderRegistration("RMSNormFwdOp", "acme", build),
+    ):
+        found = rows(run)
+    assert found["RMSNormFwdOp"]["default"]["cpu"] == "acme"
+    assert found["RMSNormFwdOp"]["targets"]["acme"] == ["cpu"]
+    assert found["SoftmaxFwdOp"]["default"]["cpu"] == "in-tree: reference"
+    assert found["SoftmaxFwdOp"]["targets"]["acme"] is None
+
+
+def test_a_target_that_claims_nothing_here_serves_by_name(run) -> None:
+    with registered(
+        TargetRegistration("acme", lambda device: False),
+        BuilderRegistration("RMSNormFwdOp", "acme", build),
+    ):
+        text = run("ops", "--target", "acme").output
+    assert line_of(text, "RMSNormFwdOp")[2:] == ["by", "name"]
+    assert line_of(text, "SoftmaxFwdOp")[2:] == ["-"]
+
+
+def test_two_detectors_that_claim_one_device_are_ambiguous(run) -> None:
+    both = [TargetRegistration(name, lambda device: True) for name in ("acme", "bolt")]
+    builders = [BuilderRegistration("RMSNormFwdOp", name, build) for name in ("acme", "bolt")]
+    with registered(*both, *builders):
+        assert rows(run)["RMSNormFwdOp"]["default"]["cpu"] == "ambiguous: acme, bolt"
+
+
+def test_a_row_is_one_line_where_there_is_no_terminal(run) -> None:
+    names = [f"a_target_with_quite_a_long_name_{i}" for i in range(20)]
+    with registered(*(TargetRegistration(name, lambda device: False) for name in names)):
+        lines = run("ops").output.splitlines()
+    assert len(lines) == len(known_ops()) + 1
+    assert all(name in lines[0] for name in names)
+
+
+def test_a_broken_backend_is_one_line_on_stderr_and_the_rest_is_shown(install, shell) -> None:
+    install("broken", "raise RuntimeError('no license')")
+    done = shell("ops")
+    assert done.returncode == 0
+    assert done.stderr == "tileops: not all of broken could be used; see `tileops doctor`\n"
+    assert "RMSNormFwdOp" in done.stdout
+
+
+def test_nobody_serves_where_no_backend_is_installed(shell) -> None:
+    done = shell("ops", "--json", TILEOPS_DISABLE_BACKENDS="*")
+    assert {row["default"]["cpu"] for row in json.loads(done.stdout)} == {"nobody"}

@@ -1,0 +1,110 @@
+"""``tileops show``."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import pytest
+
+from tileops_core.spec.catalogue import known_ops
+
+OUTSIDE = """
+AcmeScaleFwdOp:
+  family: acme
+  status: spec-only
+  signature:
+    forall: {N: Dim, T: "DType[float32]"}
+    params:
+      factor: {type: float, default: 2.0}
+    inputs:
+      x: {dtype: T, shape: "[N]"}
+    outputs:
+      y: {dtype: T, shape: "[N]"}
+  workloads:
+    - {label: small, N: 8, dtype_cases: [{T: float32}]}
+"""
+
+
+@pytest.mark.parametrize("op", sorted(known_ops()))
+def test_every_op_can_be_shown(run, op) -> None:
+    result = run("show", op)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(f"{op}\n")
+
+
+@pytest.mark.parametrize("op", sorted(known_ops()))
+def test_the_plan_is_python(run, op) -> None:
+    result = run("show", op, "--plan")
+    assert result.exit_code == 0, result.output
+    functions = {node.name for node in ast.walk(ast.parse(result.stdout)) if hasattr(node, "name")}
+    assert {"construct", "check", "outputs"} <= functions
+
+
+def test_an_op_is_shown_as_mathematics_and_as_python(run) -> None:
+    lines = run("show", "RMSNormFwdOp").stdout.splitlines()
+    assert "RMSNormFwdOp : ∀ B: Shape, T ∈ {float16, bfloat16, float32}." in lines
+    assert (
+        "op = RMSNormFwdOp(normalized_shape: list[int] | tuple[int, ...], "
+        "eps: float | None = None, *, target=None)"
+    ) in lines
+    assert "output = op(x, weight=None)" in lines
+
+
+def test_every_workload_case_is_there_with_its_shapes(run) -> None:
+    facts = json.loads(run("show", "RMSNormFwdOp", "--json").stdout)
+    case = next(c for c in facts["workloads"] if c["case"].startswith("llama-3.2-1b-prefill-"))
+    assert case["params"]["normalized_shape"] == [2048]
+    assert case["inputs"]["x"]["shape"] == [1, 2048, 2048]
+
+
+def test_it_says_who_serves_the_op_here(run) -> None:
+    facts = json.loads(run("show", "RMSNormFwdOp", "--json").stdout)
+    assert facts["targets"]["reference"] == ["cpu"] or "cpu" in facts["targets"]["reference"]
+    assert facts["targets"]["tilelang"] is None
+    assert [(k["backend"], k["key"]) for k in facts["kernel_types"]] == [("reference", "reference")]
+
+
+def test_a_required_parameter_has_no_default(run) -> None:
+    params = json.loads(run("show", "RMSNormFwdOp", "--json").stdout)["params"]
+    assert "default" not in params[0]
+    assert params[1]["default"] is None
+
+
+def test_an_op_of_another_distribution_is_shown_from_its_spec_file(
+    install, shell, tmp_path
+) -> None:
+    path = tmp_path / "acme.yaml"
+    path.write_text(OUTSIDE, encoding="utf-8")
+    install(
+        "acme",
+        f"""
+        from tileops_core.backend import hookimpl
+
+        @hookimpl
+        def tileops_manifest_paths():
+            return [{str(path)!r}]
+        """,
+    )
+    done = shell("show", "AcmeScaleFwdOp")
+    assert done.returncode == 0, done.stderr
+    assert "y: Tensor[T, [N]]" in done.stdout
+
+
+def test_an_entry_that_is_wrong_is_told_with_its_place(install, shell, tmp_path) -> None:
+    path = tmp_path / "acme.yaml"
+    path.write_text(OUTSIDE.replace('shape: "[N]"', 'shape: "[Q]"', 1), encoding="utf-8")
+    install(
+        "acme",
+        f"""
+        from tileops_core.backend import hookimpl
+
+        @hookimpl
+        def tileops_manifest_paths():
+            return [{str(path)!r}]
+        """,
+    )
+    done = shell("show", "AcmeScaleFwdOp")
+    assert done.returncode == 1
+    assert "acme.yaml" in done.stderr
+    assert "Traceback" not in done.stderr
