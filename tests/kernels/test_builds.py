@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tileops_core.kernels import builds
 from tileops_core.kernels.builds import BuildOnce
 
 PATIENCE = 20.0
@@ -333,3 +335,39 @@ def test_entries_of_one_factory_with_different_captured_values_are_two():
     entries = [table.get(("kernel", n), builder(n)) for n in (128, 256, 128)]
     assert [entry(1) for entry in entries] == [129, 257, 129]
     assert len(table) == 2
+
+
+class Kept:
+    """Something that allows weak references."""
+
+
+def test_a_weak_table_keeps_a_value_while_somebody_holds_it():
+    table = BuildOnce(weak=True)
+    held = table.get("a", Kept)
+    assert table.get("a", raising(AssertionError("built again"))) is held
+    assert table.items() == (("a", held),)
+    del held
+    gc.collect()
+    assert (len(table), table.items()) == (0, ())
+    assert isinstance(table.get("a", Kept), Kept)
+
+
+def test_waiters_get_the_value_of_a_weak_table_even_if_the_builder_dropped_it():
+    table, slow = BuildOnce(weak=True), Slow(None)
+    made = []
+
+    def make():
+        slow()
+        made.append(None)
+        return Kept()
+
+    def ask():
+        return type(table.get("a", make))
+
+    def release():
+        assert slow.started.wait(PATIENCE)
+        until(lambda: len(builds._waiting) == 3)
+        slow.let_go.set()
+
+    assert in_threads(*[ask] * 4, release)[:4] == [Kept] * 4
+    assert len(made) == 1

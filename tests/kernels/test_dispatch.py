@@ -449,3 +449,8 @@ def test_an_exception_of_entry_for_says_whose_it_is(entry):
         entry(give)
     assert caught.value.__notes__[0] == "from the author"
     assert "backend 'acme' version 1.2" in caught.value.__notes__[1]
+
+
+def test_a_call_spec_of_another_interface_is_refused(bench):
+    with pytest.raises(TypeError, match=r"ProbeFwdOp: NormKernel .* a NormCall, got StatsCall"):
+        decide(bench.install(), bench.op, "norm", bench.StatsCall("cpu"))

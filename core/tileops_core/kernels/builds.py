@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, MutableMapping
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 _Value = TypeVar("_Value")
 
 _MISSING: Any = object()
 
-_ABSENT: Any = object()
+_guard = threading.RLock()
+"""Held for a few instructions to claim, publish or wait; never while something is built.
 
-_guard = threading.Lock()
-"""Held for a few instructions to claim, publish or wait; never while something is built."""
+Re-entrant, because a finalizer that runs meanwhile may call an op.
+"""
 
 _waiting: dict[int, _Build] = {}
 """Thread id -> the build it waits for. Of all tables: builders may cross from one to another."""
@@ -23,7 +24,7 @@ _waiting: dict[int, _Build] = {}
 
 def _after_fork() -> None:
     global _guard
-    _guard = threading.Lock()
+    _guard = threading.RLock()
     _waiting.clear()
 
 
@@ -32,15 +33,16 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Build:
-    """One build in progress: whose it is, and an event for those who wait for its end."""
+    """One build in progress: whose it is, its value, and an event for those who wait for it."""
 
-    __slots__ = ("done", "key", "owner", "process")
+    __slots__ = ("done", "key", "owner", "process", "value")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.owner = threading.get_ident()
         self.process = os.getpid()
         self.done = threading.Event()
+        self.value = _MISSING
 
     @property
     def running(self) -> bool:
@@ -49,20 +51,23 @@ class _Build:
 
 
 class BuildOnce(Generic[_Value]):
-    """A table that makes the value of a key at most once and keeps it.
+    """A table that makes the value of a key at most once at a time and keeps it.
 
     Threads that miss the same key together wait for the one that builds; different keys are built
     in parallel. A build that raises anything leaves no trace, and the next that wants the key
     builds it itself. A builder may get other keys, of this table or another.
 
     Args:
-        weak: Keep a value only as long as somebody else holds it.
+        weak: Keep a value only as long as somebody else holds it; then values must allow weak
+            references.
     """
 
     __slots__ = ("_built", "_running")
 
     def __init__(self, *, weak: bool = False) -> None:
-        self._built: MutableMapping[Hashable, _Value] = WeakValueDictionary() if weak else {}
+        self._built: dict[Hashable, _Value] | WeakValueDictionary[Hashable, _Value] = (
+            WeakValueDictionary() if weak else {}
+        )
         self._running: dict[Hashable, _Build] = {}
 
     def get(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
@@ -79,12 +84,16 @@ class BuildOnce(Generic[_Value]):
             RuntimeError: The build needs itself: in this thread, or through builds of other
                 threads that wait for one another.
         """
-        value: Any = self._built.get(key, _MISSING)
+        value: _Value = self._built.get(key, _MISSING)
         return self._miss(key, make) if value is _MISSING else value
 
     def items(self) -> tuple[tuple[Any, _Value], ...]:
         """The finished values with their keys, oldest first; a snapshot."""
-        return tuple(dict(self._built).items())
+        # Both ways copy in one step, so that other threads may build meanwhile.
+        if isinstance(self._built, dict):
+            return tuple(self._built.copy().items())
+        held = [(ref.key, ref()) for ref in self._built.valuerefs()]
+        return tuple((key, value) for key, value in held if value is not None)
 
     def __len__(self) -> int:
         return len(self._built)
@@ -95,9 +104,9 @@ class BuildOnce(Generic[_Value]):
             try:
                 with _guard:
                     # One look-up: a weakly held value may be gone by a second one.
-                    found = self._built.get(key, _ABSENT)
-                    if found is not _ABSENT:
-                        return cast(_Value, found)
+                    found: _Value = self._built.get(key, _MISSING)
+                    if found is not _MISSING:
+                        return found
                     other = self._running.get(key)
                     if other is None or not other.running:
                         self._running[key] = mine
@@ -106,8 +115,13 @@ class BuildOnce(Generic[_Value]):
                         _refuse_cycle(other)
                         _waiting[mine.owner] = other
                 if other is None:
-                    return self._build(key, make)
+                    value = make()
+                    mine.value = self._built[key] = value
+                    return value
                 other.done.wait()
+                if other.value is not _MISSING:
+                    found = other.value
+                    return found
             finally:
                 # One place undoes all of it, so that an interrupt anywhere above leaves nothing.
                 mine.done.set()
@@ -115,11 +129,6 @@ class BuildOnce(Generic[_Value]):
                     _waiting.pop(mine.owner, None)
                     if self._running.get(key) is mine:
                         del self._running[key]
-
-    def _build(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
-        value = make()
-        self._built[key] = value
-        return value
 
 
 def _refuse_cycle(wanted: _Build) -> None:

@@ -176,6 +176,29 @@ class CallSpec(_Fields, _Storage):
         return _from_parts, (type(self), _values(self), facts)
 
 
+def check_type(interface: type[KernelInterface], call: object, *, op: str = "") -> CallSpec:
+    """Check that a call spec is of the type that an interface is asked with.
+
+    Args:
+        interface: The kernel interface that is about to be called.
+        call: What stands as its call spec.
+        op: The op's name, for the message.
+
+    Returns:
+        The call spec.
+
+    Raises:
+        TypeError: It is not of the interface's ``request`` type.
+    """
+    if isinstance(call, interface.request):
+        return call
+    who = f"{op}: " if op else ""
+    raise TypeError(
+        f"{who}{interface.__name__} is asked for with a {interface.request.__name__}, "
+        f"got {call!r} of type {type(call).__name__}"
+    )
+
+
 def check_request(interface: type[KernelInterface], call: object, *, op: str = "") -> None:
     """Check that a call spec is one for which a kernel of an interface can be got.
 
@@ -188,21 +211,17 @@ def check_request(interface: type[KernelInterface], call: object, *, op: str = "
         TypeError: It is not of the interface's ``request`` type, holds something unhashable (the
             field is named), or states facts of the device.
     """
+    spec = check_type(interface, call, op=op)
     who = f"{op}: " if op else ""
-    if not isinstance(call, interface.request):
-        raise TypeError(
-            f"{who}{interface.__name__} is asked for with a {interface.request.__name__}, "
-            f"got {call!r} of type {type(call).__name__}"
-        )
-    for name, value in zip(call._fields, _values(call), strict=True):
+    for name, value in zip(spec._fields, _values(spec), strict=True):
         if fault := unhashable(value):
             raise TypeError(
-                f"{who}{type(call).__name__}.{name} is {value!r}, which cannot be part of a key: "
+                f"{who}{type(spec).__name__}.{name} is {value!r}, which cannot be part of a key: "
                 f"{fault}"
             )
-    if call.states_facts:
+    if spec.states_facts:
         raise TypeError(
-            f"{who}{call!r} states facts of the device, so no kernel can be built from it; "
+            f"{who}{spec!r} states facts of the device, so no kernel can be built from it; "
             "ask key_for, or leave the facts to the device"
         )
 

@@ -9,7 +9,7 @@ import attrs
 
 from tileops_core.backend.blame import blame
 from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
-from tileops_core.kernels.call_spec import CallSpec
+from tileops_core.kernels.call_spec import CallSpec, check_type
 from tileops_core.kernels.contracts import Candidate, Installed
 from tileops_core.kernels.kernel import Kernel
 from tileops_core.kernels.typed_keys import marked, unhashable
@@ -154,6 +154,7 @@ def decide(
 
     Raises:
         OpNotAvailableError: The op has no interface of that name.
+        TypeError: The call spec is not of the interface's ``request`` type.
         BackendError: A kernel type answered a question with something else than text or None.
         Exception: What a kernel type raised when asked, with a note that says whose it is.
     """
@@ -164,6 +165,7 @@ def decide(
             f"the op has {listed(installed.interfaces)}",
             op=op,
         )
+    check_type(installed.interfaces[interface], call, op=op)
     candidates = installed.candidates(interface)
     verdicts: dict[str, Verdict] = {}
     standings: list[_Standing] = []
