@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from weakref import WeakValueDictionary
 
 _Value = TypeVar("_Value")
@@ -120,8 +120,7 @@ class BuildOnce(Generic[_Value]):
                     return value
                 other.done.wait()
                 if other.value is not _MISSING:
-                    found = other.value
-                    return found
+                    return cast(_Value, other.value)
             finally:
                 # One place undoes all of it, so that an interrupt anywhere above leaves nothing.
                 mine.done.set()
