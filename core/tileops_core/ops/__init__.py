@@ -1,0 +1,30 @@
+"""The ops, one module per family; each is also found here by its name.
+
+Nothing is imported until a name is asked for, and then its family alone.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from tileops_core.ops._index import FAMILIES, OPS
+from tileops_core.suggest import did_you_mean
+
+__all__ = [*OPS, *FAMILIES]
+
+
+def __getattr__(name: str) -> Any:
+    """An op, or a family's module, imported at its first use."""
+    if name in OPS:
+        value = getattr(import_module(f"{__name__}.{OPS[name]}"), name)
+    elif name in FAMILIES:
+        return import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no op {name!r}{did_you_mean(name, __all__)}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,292 @@
+"""Write what type checkers and lazy imports need: ``python -m tileops_core.ops._generate``.
+
+From the manifest follow ``_index.py`` (which op is in which family's module, so that importing
+this package parses no manifest), ``__init__.pyi``, and one stub per family with each op's
+constructor and call. The class docstrings come from the modules' text; no op is imported.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tileops_core.signature.build import build_signature
+from tileops_core.signature.kinds import (
+    AxesKind,
+    BoolKind,
+    DeviceKind,
+    DTypeKind,
+    EnumKind,
+    IntKind,
+    IntTupleKind,
+    Kind,
+    MaybeKind,
+    ScalarKind,
+    ShapeKind,
+)
+from tileops_core.signature.model import REQUIRED, Input, Param, Signature
+from tileops_core.spec.catalogue import known_ops, load_spec, status_of
+
+_HEADER = "Generated from the manifest by tileops_core.ops._generate; do not edit."
+_USES_TORCH = re.compile(r"(: |-> |\| )torch\.")
+_WIDTH = 100
+
+
+def generated() -> dict[str, str]:
+    """The generated files of this package: name -> text.
+
+    Raises:
+        ManifestError: An entry of an implemented op is wrong.
+    """
+    families: dict[str, list[Signature]] = {}
+    for op in sorted(op for op in known_ops() if status_of(op) == "implemented"):
+        signature = build_signature(load_spec(op))
+        families.setdefault(signature.family, []).append(signature)
+    files = {"_index.py": _index(families), "__init__.pyi": _package_stub(families)}
+    for family, signatures in sorted(families.items()):
+        files[f"{family}.pyi"] = _family_stub(family, signatures)
+    return files
+
+
+def _index(families: dict[str, list[Signature]]) -> str:
+    rows = sorted((s.op, family) for family, signatures in families.items() for s in signatures)
+    return "\n".join(
+        [
+            f'"""{_HEADER}"""',
+            "",
+            "from __future__ import annotations",
+            "",
+            "FAMILIES = (",
+            *(f'    "{family}",' for family in sorted(families)),
+            ")",
+            "",
+            "OPS = {",
+            *(f'    "{op}": "{family}",' for op, family in rows),
+            "}",
+            "",
+        ]
+    )
+
+
+def _package_stub(families: dict[str, list[Signature]]) -> str:
+    lines = [f"# {_HEADER}", ""]
+    for family in sorted(families):
+        lines.append(f"from tileops_core.ops import {family} as {family}")
+    for family, signatures in sorted(families.items()):
+        lines += [f"from tileops_core.ops.{family} import {s.op} as {s.op}" for s in signatures]
+    return "\n".join([*lines, ""])
+
+
+def _family_stub(family: str, signatures: list[Signature]) -> str:
+    blocks = [_class(signature, _class_docstrings(family)) for signature in signatures]
+    body = "\n\n".join(blocks)
+    standard = [
+        line
+        for mark, line in (
+            ("Sequence[", "from collections.abc import Sequence"),
+            ("Literal[", "from typing import Literal"),
+        )
+        if mark in body
+    ]
+    imports = [*standard, ""] if standard else []
+    imports += ["import torch"] if _USES_TORCH.search(body) else []
+    imports += [
+        "from torch import Tensor",
+        "",
+        "from tileops_core.backend.targets import Builtin",
+        "from tileops_core.op import Op",
+    ]
+    names = ", ".join(f'"{s.op}"' for s in signatures)
+    exported = f"__all__ = [{names}]"
+    if len(exported) > _WIDTH:
+        exported = "\n".join(["__all__ = [", *(f'    "{s.op}",' for s in signatures), "]"])
+    return "\n".join([f"# {_HEADER}", "", *imports, "", exported, "", body, ""])
+
+
+def _class_docstrings(family: str) -> dict[str, str]:
+    """The docstrings of a family module's classes, read without importing it."""
+    path = Path(__file__).with_name(f"{family}.py")
+    if not path.exists():
+        return {}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {node.name: ast.get_docstring(node) or "" for node in classes}
+
+
+def _class(signature: Signature, docstrings: dict[str, str]) -> str:
+    lines = [f"class {signature.op}(Op):"]
+    lines += _docstring(docstrings.get(signature.op, "").splitlines())
+    lines.append("")
+    for param in signature.params:
+        lines += ["@property", f"def {param.name}(self) -> {_kept(param.kind)}: ..."]
+    lines += _function("__init__", _init_arguments(signature.params), "None", _init_text(signature))
+    lines += _function("__call__", _call_arguments(signature), _result(signature), _text(signature))
+    return "\n".join([lines[0], *(_indent(line) for line in lines[1:])])
+
+
+def _function(name: str, arguments: Iterable[str], result: str, text: list[str]) -> list[str]:
+    return [
+        f"def {name}(",
+        "    self,",
+        *(f"    {argument}," for argument in arguments),
+        f") -> {result}:",
+        *(_indent(line) for line in _docstring(text)),
+    ]
+
+
+def _docstring(lines: list[str]) -> list[str]:
+    if not lines:
+        return ["..."]
+    if len(lines) == 1:
+        return [f'"""{lines[0]}"""']
+    return [f'"""{lines[0]}', *lines[1:], '"""']
+
+
+def _indent(line: str) -> str:
+    return f"    {line}" if line else ""
+
+
+# -- the constructor ----------------------------------------------------------------------
+
+
+def _init_arguments(params: tuple[Param, ...]) -> Iterator[str]:
+    yield from (_argument(p) for p in params if not p.kw_only)
+    yield "*"
+    yield from (_argument(p) for p in params if p.kw_only)
+    yield "target: str | Builtin | None = None"
+
+
+def _argument(param: Param) -> str:
+    text = f"{param.name}: {_taken(param.kind)}"
+    return text if param.default is REQUIRED else f"{text} = {_default(param)}"
+
+
+def _default(param: Param) -> str:
+    """A default as Python: text in the quotes that formatters prefer."""
+    if isinstance(param.default, str):
+        return f'"{param.default}"'
+    if isinstance(param.default, list):
+        return repr(tuple(param.default))
+    return repr(param.default)
+
+
+def _taken(kind: Kind) -> str:
+    """The annotation of what a constructor takes for a parameter."""
+    match kind:
+        case MaybeKind(of=inner):
+            return f"{_taken(inner)} | None"
+        case ShapeKind():
+            return "int | Sequence[int]"
+        case AxesKind(optional=optional):
+            return "int | Sequence[int]" + (" | None" if optional else "")
+        case IntTupleKind():
+            return "int | Sequence[int]"
+        case DTypeKind():
+            return "torch.dtype | str"
+        case DeviceKind():
+            return "torch.device | str | None"
+    return _kept(kind)
+
+
+def _kept(kind: Kind) -> str:
+    """The annotation of what an op keeps of a parameter."""
+    match kind:
+        case MaybeKind(of=inner):
+            return f"{_kept(inner)} | None"
+        case BoolKind():
+            return "bool"
+        case IntKind():
+            return "int"
+        case EnumKind(words=words):
+            return f"Literal[{', '.join(_quoted(word) for word in words)}]"
+        case DTypeKind():
+            return "torch.dtype"
+        case ShapeKind():
+            return "tuple[int, ...]"
+        case AxesKind(optional=optional):
+            return "int | tuple[int, ...]" + (" | None" if optional else "")
+        case IntTupleKind(length=length):
+            return f"tuple[{', '.join(['int'] * length)}]"
+        case DeviceKind():
+            return "torch.device | None"
+        case ScalarKind(types=types):
+            return " | ".join(types)
+    raise TypeError(f"no annotation is known for a parameter of kind {kind}")
+
+
+def _quoted(word: Any) -> str:
+    return f'"{word}"'
+
+
+def _init_text(signature: Signature) -> list[str]:
+    arguments = [f"{p.name}: {p.annotation}." for p in signature.params]
+    arguments.append("target: who computes: a target's or backend's name, BUILTIN, or None.")
+    return ["Construct once, call many times.", "", *_section("Args:", arguments)]
+
+
+# -- the call -----------------------------------------------------------------------------
+
+
+def _call_arguments(signature: Signature) -> Iterator[str]:
+    yield from (_tensor(t) for t in signature.inputs if not t.kw_only)
+    named = [_tensor(t) for t in signature.inputs if t.kw_only]
+    if named:
+        yield "*"
+        yield from named
+    if signature.out_buffer is not None:
+        yield "out: Tensor | None = None"
+
+
+def _tensor(tensor: Input) -> str:
+    if tensor.optional is False:
+        return f"{tensor.name}: Tensor"
+    return f"{tensor.name}: Tensor | None = None"
+
+
+def _result(signature: Signature) -> str:
+    if not signature.outputs:
+        return "None"
+    types = ["Tensor" if o.nullable is None else "Tensor | None" for o in signature.outputs]
+    return types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]"
+
+
+def _text(signature: Signature) -> list[str]:
+    arguments = []
+    for tensor in signature.inputs:
+        notes = [f"{tensor.dtype_text} {tensor.shape_text}"]
+        notes += ["optional"] if tensor.optional is not False else []
+        notes += ["may be written"] if tensor.mutated is not False else []
+        arguments.append(f"{tensor.name}: {', '.join(notes)}.")
+    results = [f"{o.name}: {o.dtype_text} {o.shape_text}." for o in signature.outputs]
+    lines = ["Run the op.", ""]
+    for index in signature.indices:
+        if isinstance(index.kind, DTypeKind) and index.kind.members:
+            lines += [f"{index.name} is {' | '.join(index.kind.members)}.", ""]
+    lines += _section("Args:", arguments)
+    return [*lines, "", *_section("Returns:", results)] if results else lines
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    """A part of a docstring; lines break where two levels of indentation leave room."""
+    wrapped = [
+        textwrap.wrap(line, _WIDTH - 12, subsequent_indent="    ", break_long_words=False)
+        for line in lines
+    ]
+    return [title, *(f"    {line}" for lines in wrapped for line in lines)]
+
+
+def main() -> None:
+    """Write the files next to this module."""
+    for name, text in generated().items():
+        path = Path(__file__).with_name(name)
+        path.write_text(text, encoding="utf-8")
+        sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""The core's own hooks: the kernel interfaces of its ops, through the door that all backends use.
+
+Only names: an interface's module is imported when its op is first constructed.
+"""
+
+from __future__ import annotations
+
+from tileops_core.backend import InterfaceRegistration, hookimpl
+
+_INTERFACES = {
+    # op: (name, class)
+    "AddFwdOp": ("elementwise", "elementwise:BinaryFwdInterface"),
+    "BMMFwdOp": ("bmm", "gemm:BMMFwdInterface"),
+    "FusedAddLayerNormFwdOp": ("fused_add_layer_norm", "norm:FusedAddLayerNormFwdInterface"),
+    "GELUFwdOp": ("elementwise", "elementwise:UnaryFwdInterface"),
+    "GEMMFwdOp": ("gemm", "gemm:GEMMFwdInterface"),
+    "GQADenseFwdOp": ("gqa_dense", "attention:GQADenseFwdInterface"),
+    "LayerNormFwdOp": ("layer_norm", "norm:LayerNormFwdInterface"),
+    "MulFwdOp": ("elementwise", "elementwise:BinaryFwdInterface"),
+    "RMSNormFwdOp": ("rms_norm", "norm:RMSNormFwdInterface"),
+    "ReLUFwdOp": ("elementwise", "elementwise:UnaryFwdInterface"),
+    "SoftmaxFwdOp": ("softmax", "reduction:SoftmaxFwdInterface"),
+    "SumFwdOp": ("reduce", "reduction:ReduceFwdInterface"),
+}
+
+
+@hookimpl
+def tileops_kernel_interfaces() -> list[InterfaceRegistration]:
+    """One interface per op."""
+    return [
+        InterfaceRegistration(op, name, f"tileops_core.interfaces.{interface}")
+        for op, (name, interface) in _INTERFACES.items()
+    ]
