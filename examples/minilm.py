@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 from torch import nn
 from torch.nn.functional import embedding
 
-from tileops_core.op import Op
+from tileops_core import Op
 from tileops_core.ops import (
     AddFwdOp,
     FusedAddLayerNormFwdOp,
@@ -247,5 +247,6 @@ def look_up(table: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
 
 
 def server_of(op: Op) -> str:
-    """Who served the op's last call, in words."""
-    return str(op.last_call.served_by)
+    """Who served the op's last call: in-tree its kernel types, else the target."""
+    served = op.last_call.served_by
+    return ", ".join(served.kernels.values()) or str(served.target)
