@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tileops_core.kernels import Kernel, KernelInterface
+from tileops_core.kernels import CallSpec, Kernel, KernelInterface
 from tileops_core.kernels.contracts import install
 
 
@@ -351,6 +351,22 @@ def test_runs_on_asks_for_the_device_type_and_the_backend(bench):
     assert installed.runs_on("cpu", "reference")
     assert not installed.runs_on("cpu", "nobody")
     assert not bench.install().runs_on("cpu")
+
+
+@pytest.mark.parametrize(
+    "forward", [lambda self, x, buffer=None: x, lambda self, x, out=None, /: x, lambda self, x: x]
+)
+def test_a_forward_that_cannot_take_out_by_name_is_a_fault(forward):
+    class Buffered(Imported):
+        request = CallSpec
+
+        @abstractmethod
+        def forward(self, x, out=None):
+            """Write into out if it is given."""
+
+    kernel_type = type("Probe", (Kernel, Buffered), {"devices": None, "forward": forward})
+    with pytest.raises(TypeError, match="'out'"):
+        install("ProbeFwdOp", {"norm": Buffered}, {"probe": kernel_type}, ())
 
 
 def test_an_interface_without_kernel_types_has_no_candidates(bench):

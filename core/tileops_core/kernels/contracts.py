@@ -307,8 +307,13 @@ def _check_forward(who: _Who, interface: type[KernelInterface]) -> None:
     contract = inspect.signature(interface.forward)
     declared = list(contract.parameters.values())[1:]
     for form in (declared, [p for p in declared if p.default is p.empty]):
-        by_position = [p for p in form if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        by_name = {p.name: None for p in form if p.kind is p.KEYWORD_ONLY}
+        # A caller's buffer is always passed by name.
+        by_name = {p.name: None for p in form if p.kind is p.KEYWORD_ONLY or p.name == "out"}
+        by_position = [
+            p
+            for p in form
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in by_name
+        ]
         receiver = (None,) if takes_self else ()
         try:
             theirs.bind(*receiver, *(None for _ in by_position), **by_name)
