@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from tileops_core.backend.registry import RegisteredBuilder
+from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import Builtin
 from tileops_core.call.routes import RouteTable
 from tileops_core.kernels.builds import BuildOnce

@@ -21,7 +21,8 @@ _LOCK = threading.Lock()
 @attrs.frozen(slots=True)
 class Checks:
     """What this thread checks on top. ``metadata``: read the values of tensors that describe
-    others. ``purity``: inputs stay as they were, and no memory is handed out twice."""
+    others. ``purity``: inputs stay as they were, and no memory is handed out twice.
+    """
 
     metadata: bool = False
     purity: bool = False

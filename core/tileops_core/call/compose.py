@@ -164,9 +164,7 @@ def writing(
             return None
         callers = [_kept(a, given, out) for a in effects.aliases]
         results = final if isinstance(final, tuple) else (final,)
-        mine = tuple(
-            r if c is None else c for r, c in zip(results, callers, strict=True)
-        )
+        mine = tuple(r if c is None else c for r, c in zip(results, callers, strict=True))
         return mine[0] if len(mine) == 1 else mine
 
     return write

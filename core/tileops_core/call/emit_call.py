@@ -28,7 +28,6 @@ class CallEmitter:
         self.signature = plan.signature
         self.writer = w = SourceWriter()
         self.takes_out = self.signature.out_buffer is not None
-        self.new_outputs = [o for o in self.signature.outputs if o.alias is None]
         w.use("_Tensor", torch.Tensor)
         w.use("_Parameter", torch.nn.Parameter)
         w.use("_modes", torch_private.dispatch_modes)
@@ -87,12 +86,13 @@ class CallEmitter:
         w = self.writer
         tests = [f"not {self._plain(name)}" for name in self._names]
         grad = [
-            f"({n} is not None and {n}.requires_grad)" if self._is_optional(n) else f"{n}.requires_grad"
+            f"({n} is not None and {n}.requires_grad)"
+            if self._is_optional(n)
+            else f"{n}.requires_grad"
             for n in self._names
         ]
         with w.block("if ("):
-            for i, test in enumerate(tests):
-                w.line(f"{'or ' if i else ''}{test}")
+            self._any_of(tests)
             w.line("or _modes()")
             w.line("or _functorch() is not None")
             w.line("or _autocast()")
@@ -102,9 +102,15 @@ class CallEmitter:
             w.line("or _forward_ad._current_level >= 0")
             w.line("or _watching")
             if grad:
-                w.line(f"or (({' or '.join(grad)}) and _grad_on())")
+                with w.block("or (("):
+                    self._any_of(grad)
+                w.line(") and _grad_on())")
         with w.block("):"):
             w.line(f"return _unusual(self, {self._rest()})")
+
+    def _any_of(self, tests: list[str]) -> None:
+        for i, test in enumerate(tests):
+            self.writer.line(f"{'or ' if i else ''}{test}")
 
     # -- the key --------------------------------------------------------------------------
 
@@ -125,7 +131,8 @@ class CallEmitter:
             for d in self.signature.indices
         )
 
-    def _key(self) -> str:
+    def _key(self) -> list[str]:
+        """One line of the key per tensor."""
         parts = []
         for tensor in self.signature.inputs:
             facts = self._facts(tensor.name, tensor.mutated is not False)
@@ -135,15 +142,18 @@ class CallEmitter:
                 parts.append(facts)
         if self.takes_out:
             parts.append(f"None if out is None else ({self._facts('out', True)})")
-        return "(" + "".join(f"{p}, " for p in parts) + ")"
+        return parts
 
     # -- the body -------------------------------------------------------------------------
 
     def _body(self) -> None:
         w = self.writer
         with w.block("try:"):
-            w.line(f"_key = {self._key()}")
-            if self.new_outputs:
+            with w.block("_key = ("):
+                for part in self._key():
+                    w.line(f"{part},")
+            w.line(")")
+            if self._may_return_new():
                 # Asked here because memory that is not dense has no address and leaves below.
                 for tensor in self.signature.inputs:
                     w.line(self._pointer(tensor))
@@ -156,22 +166,21 @@ class CallEmitter:
             inputs = ", ".join(t.name for t in self.signature.inputs)
             if self.takes_out:
                 out = ", ".join(filter(None, (inputs, "out=out")))
-                w.line(
-                    f"_result = _route.call({inputs}) if out is None else _route.call({out})"
-                )
+                w.line(f"_result = _route.call({inputs}) if out is None else _route.call({out})")
             else:
                 w.line(f"_result = _route.call({inputs})")
         with w.block("except BaseException as _error:"):
             w.line("_blame(self, _route, _error)")
             w.line("raise")
-        if self.signature.outputs and not self._always_writes():
+        if self._may_return_new():
             self._result()
         w.line("self._running.last[_thread()] = _route.record")
         w.line("return _result")
 
-    def _always_writes(self) -> bool:
-        """Whether every call writes, so that no route is fresh."""
-        return any(t.mutated is True and t.optional is False for t in self.signature.inputs)
+    def _may_return_new(self) -> bool:
+        """Whether some call writes nothing and returns new tensors (a fresh route)."""
+        always = any(t.mutated is True and t.optional is False for t in self.signature.inputs)
+        return bool(self.signature.outputs) and not always
 
     def _pointer(self, tensor: Input) -> str:
         pointer = f"{tensor.name}.data_ptr()"
@@ -182,36 +191,25 @@ class CallEmitter:
     def _result(self) -> None:
         w = self.writer
         outputs = self.signature.outputs
+        tests: list[str] = []
         if len(outputs) == 1:
-            wrong = self._wrong("_result", "_route.shape", "_route.dtype")
+            tests = self._wrong("_result", "_route.shape", "_route.dtype")
             if outputs[0].nullable is not None:
-                wrong = f"(_result is not None or _route.shape is not None) and ({wrong})"
-            tests = [f"({wrong})"]
+                tests = [_if_there("_result", "_route.shape", tests)]
         else:
             tests = [f"type(_result) is not tuple or len(_result) != {len(outputs)}"]
-            w.line("_expected = _route.expected")
             for i, output in enumerate(outputs):
-                item = f"_result[{i}]"
-                wrong = self._wrong(item, f"_expected[{i}][0]", f"_expected[{i}][1]")
-                if output.nullable is not None:
-                    wrong = f"{item} is not None if _expected[{i}] is None else ({wrong})"
-                tests.append(f"({wrong})")
-            for i in range(len(outputs)):
-                for j in range(i):
-                    pair = f"_result[{i}].data_ptr() == _result[{j}].data_ptr()"
-                    if any(outputs[k].nullable is not None for k in (i, j)):
-                        pair = (
-                            f"_result[{i}] is not None and _result[{j}] is not None and {pair}"
-                        )
-                    tests.append(f"({pair})")
+                item, due = f"_result[{i}]", f"_route.expected[{i}]"
+                wrong = self._wrong(item, f"{due}[0]", f"{due}[1]")
+                tests += wrong if output.nullable is None else [_if_there(item, due, wrong)]
+            tests += [self._same_memory(i, j) for i in range(len(outputs)) for j in range(i)]
         with w.block("if _route.fresh and (" if self.plan.may_write else "if ("):
-            for i, test in enumerate(tests):
-                w.line(f"{'or ' if i else ''}{test}")
+            self._any_of(tests)
         with w.block("):"):
             w.line(f"_result = _recheck(self, _route, {self._inputs()}, _result)")
 
-    def _wrong(self, result: str, shape: str, dtype: str) -> str:
-        """Source that is true if a new output is, or may be, not what is due."""
+    def _wrong(self, result: str, shape: str, dtype: str) -> list[str]:
+        """Tests that are true if a new output is, or may be, not what is due."""
         tests = [
             f"type({result}) is not _Tensor",
             f"{result}.shape != {shape}",
@@ -225,7 +223,13 @@ class CallEmitter:
             tests.append(f"{result}.data_ptr() == {pointers[0]}")
         elif pointers:
             tests.append(f"{result}.data_ptr() in ({', '.join(pointers)})")
-        return " or ".join(tests)
+        return tests
+
+    def _same_memory(self, i: int, j: int) -> str:
+        test = f"_result[{i}].data_ptr() == _result[{j}].data_ptr()"
+        nullable = [k for k in (i, j) if self.signature.outputs[k].nullable is not None]
+        there = [f"_result[{k}] is not None" for k in nullable]
+        return " and ".join([*there, test])
 
     # -- all ------------------------------------------------------------------------------
 
@@ -250,3 +254,8 @@ class CallEmitter:
 def emit_call(plan: Plan) -> tuple[FunctionType, FunctionType, str]:
     """The generated ``__call__`` and node body of an op class, and their source."""
     return CallEmitter(plan).emit()
+
+
+def _if_there(result: str, due: str, wrong: list[str]) -> str:
+    """A nullable output: None exactly where none is due, else like any other."""
+    return f"({result} is not None if {due} is None else ({' or '.join(wrong)}))"

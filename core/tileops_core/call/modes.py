@@ -40,7 +40,9 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
     _refuse_transforms(plan.op, given)
     shapes_only = is_shapes_only(given)
     if not shapes_only:
-        inputs = tuple(_plain(plan, t.name, x) for t, x in zip(plan.signature.inputs, inputs, strict=True))
+        inputs = tuple(
+            _plain(plan, t.name, x) for t, x in zip(plan.signature.inputs, inputs, strict=True)
+        )
         out = _plain(plan, "out", out)
 
     def run() -> Any:

@@ -115,9 +115,7 @@ def make_route(
     plan, device = op._plan, facts[0]
     kernel = on_its_device(by_name(plan, server.kernel), device)
     expected = tuple(None if o is None else (torch.Size(o[0]), o[1]) for o in outputs)
-    route = Route(
-        kernel, effects.pure, expected, device, record, server.blamed, server.holds
-    )
+    route = Route(kernel, effects.pure, expected, device, record, server.blamed, server.holds)
     if effects.pure:
         route.call = reading(kernel, inputs)
     else:
@@ -186,9 +184,7 @@ def is_shapes_only(inputs: Tensors) -> bool:
     return any(x is not None and (x.device.type == "meta" or is_fake(x)) for x in inputs)
 
 
-def is_empty_write(
-    outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors
-) -> bool:
+def is_empty_write(outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors) -> bool:
     """Whether the call writes something and all of it has zero elements."""
     sizes = [inputs[i].numel() for i in effects.written]  # type: ignore[union-attr]
     for facts, alias in zip(outputs, effects.aliases, strict=True):
@@ -228,8 +224,6 @@ def _split(
     if out is not None:
         written.append(("out", out))
     others = [
-        (names[i], x)
-        for i, x in enumerate(inputs)
-        if x is not None and i not in effects.written
+        (names[i], x) for i, x in enumerate(inputs) if x is not None and i not in effects.written
     ]
     return written, others

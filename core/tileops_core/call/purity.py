@@ -56,7 +56,9 @@ class Purity:
                 )
         results = result if isinstance(result, tuple) else (result,)
         fresh = [
-            r for r, kept in zip(results, self._kept, strict=False) if r is not None and kept is None
+            r
+            for r, kept in zip(results, self._kept, strict=False)
+            if r is not None and kept is None
         ]
         with _LOCK:
             earlier = _HANDED_OUT.setdefault(self._op, [])
@@ -66,8 +68,9 @@ class Purity:
                     other = ref()
                     if other is not None and overlap(tensor, other):
                         raise self._fault(
-                            route, "returned memory that an earlier result still uses; every "
-                            "call needs an output of its own"
+                            route,
+                            "returned memory that an earlier result still uses; every "
+                            "call needs an output of its own",
                         )
             earlier.extend(weakref.ref(tensor) for tensor in fresh)
 

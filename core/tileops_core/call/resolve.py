@@ -13,7 +13,7 @@ import torch
 
 from tileops_core.backend.blame import blame
 from tileops_core.backend.order import backend_order
-from tileops_core.backend.registry import RegisteredBuilder
+from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.call.binding import Binding, Entered
 from tileops_core.call.routes import GENERATION, Blamed
@@ -168,9 +168,7 @@ def blaming(op: str, blamed: Blamed) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        blame(
-            error, op=op, target=blamed.target, backend=blamed.backend, version=blamed.version
-        )
+        blame(error, op=op, target=blamed.target, backend=blamed.backend, version=blamed.version)
         raise
 
 
@@ -206,7 +204,7 @@ def on_device(device: torch.device) -> Iterator[None]:
 
 
 def device_module(device: torch.device) -> Any:
-    """torch's module for a device type that can have several devices, else None."""
+    """Torch's module for a device type that can have several devices, else None."""
     if device.type in ("cpu", "meta"):
         return None
     module = getattr(torch, device.type, None)

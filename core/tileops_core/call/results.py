@@ -82,8 +82,10 @@ def verify(
     else:
         names = ", ".join(o.name for o in outputs)
         raise _fault(
-            plan, blamed, f"returned {describe(result)}, the signature has {len(outputs)} "
-            f"outputs ({names}), to be returned as a tuple"
+            plan,
+            blamed,
+            f"returned {describe(result)}, the signature has {len(outputs)} "
+            f"outputs ({names}), to be returned as a tuple",
         )
     final: list[torch.Tensor | None] = []
     for output, expected, keep, value in zip(outputs, route.expected, kept, given, strict=True):
@@ -91,15 +93,19 @@ def verify(
             # The kernel wrote into a buffer; it may return that buffer, or nothing.
             if value is not None and not _is_buffer(value, keep):
                 raise _fault(
-                    plan, blamed, f"returned {describe(value)} for {output.name}, which it must "
-                    "write into the tensor it was given"
+                    plan,
+                    blamed,
+                    f"returned {describe(value)} for {output.name}, which it must "
+                    "write into the tensor it was given",
                 )
             final.append(keep)
         elif expected is None:
             if value is not None:
                 raise _fault(
-                    plan, blamed, f"returned {describe(value)} for {output.name}, which this call "
-                    "does not have: it must be None"
+                    plan,
+                    blamed,
+                    f"returned {describe(value)} for {output.name}, which this call "
+                    "does not have: it must be None",
                 )
             final.append(None)
         else:
@@ -131,13 +137,17 @@ def _check_fresh(
         raise _fault(plan, blamed, f"returned {describe(value)} for {name}, due is {due}")
     if tuple(value.shape) != tuple(shape):
         raise _fault(
-            plan, blamed, f"returned shape {shape_text(value.shape)} for {name}, the signature "
-            f"says {declared} = {shape_text(shape)}"
+            plan,
+            blamed,
+            f"returned shape {shape_text(value.shape)} for {name}, the signature "
+            f"says {declared} = {shape_text(shape)}",
         )
     if value.dtype != dtype:
         raise _fault(
-            plan, blamed, f"returned dtype {dtype_text(value.dtype)} for {name}, the signature "
-            f"says {dtype_text(dtype)}"
+            plan,
+            blamed,
+            f"returned dtype {dtype_text(value.dtype)} for {name}, the signature "
+            f"says {dtype_text(dtype)}",
         )
     if value.device != route.device:
         raise _fault(
@@ -147,15 +157,19 @@ def _check_fresh(
         raise _fault(plan, blamed, f"returned {name} with layout {value.layout}, due is {due}")
     if not value.is_contiguous():
         raise _fault(
-            plan, blamed, f"returned {name} with strides {shape_text(value.stride())} for shape "
-            f"{shape_text(shape)}, new outputs must be contiguous"
+            plan,
+            blamed,
+            f"returned {name} with strides {shape_text(value.stride())} for shape "
+            f"{shape_text(shape)}, new outputs must be contiguous",
         )
     if value.is_neg() or value.is_conj():
         raise _fault(plan, blamed, f"returned {name} with its negative or conjugate bit set")
     if value.requires_grad:
         raise _fault(
-            plan, blamed, f"returned {name} with requires_grad set, though no input requires "
-            "grad: a kernel must not record gradients"
+            plan,
+            blamed,
+            f"returned {name} with requires_grad set, though no input requires "
+            "grad: a kernel must not record gradients",
         )
 
 
@@ -173,12 +187,16 @@ def _check_aliases(
         for declared, given in zip(plan.signature.inputs, inputs, strict=True):
             if given is not None and overlap(value, given):
                 raise _fault(
-                    plan, blamed, f"returned {outputs[i].name} in the memory of its input "
-                    f"{declared.name}; a new output needs memory of its own"
+                    plan,
+                    blamed,
+                    f"returned {outputs[i].name} in the memory of its input "
+                    f"{declared.name}; a new output needs memory of its own",
                 )
         for j, other in enumerate(final[:i]):
             if other is not None and overlap(value, other):
                 raise _fault(
-                    plan, blamed, f"returned {outputs[i].name} in the memory of "
-                    f"{outputs[j].name}; each output needs memory of its own"
+                    plan,
+                    blamed,
+                    f"returned {outputs[i].name} in the memory of "
+                    f"{outputs[j].name}; each output needs memory of its own",
                 )

@@ -19,9 +19,12 @@ class Origin(Protocol):
     """Who brought a kernel: a registration of the registry."""
 
     @property
-    def backend(self) -> str | None: ...
+    def backend(self) -> str | None:
+        """The backend's name."""
+
     @property
-    def version(self) -> str | None: ...
+    def version(self) -> str | None:
+        """The version of its distribution."""
 
 
 @attrs.frozen(slots=True)

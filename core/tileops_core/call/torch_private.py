@@ -13,8 +13,8 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-import torch.autograd.forward_ad as forward_ad
-import torch.fx._symbolic_trace as fx_trace
+import torch.autograd.forward_ad as _forward_ad
+import torch.fx._symbolic_trace as _fx_trace
 from torch.utils import _python_dispatch
 
 
@@ -43,7 +43,9 @@ functorch_level: Callable[[], object | None] = _attribute(
 ) or (lambda: None)
 """The innermost functorch transform, or None."""
 
-jit_tracing: Callable[[], bool] = _attribute("_C._is_tracing") or torch.jit.is_tracing
+jit_tracing: Callable[[], bool] = _attribute("_C._is_tracing") or (
+    torch.jit.is_tracing  # type: ignore[attr-defined]
+)
 """Whether ``torch.jit.trace`` is recording."""
 
 autocast_on: Callable[[], bool] = _attribute("_C._is_any_autocast_enabled") or _autocast_public
@@ -57,10 +59,18 @@ is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
 ) or (lambda _tensor: functorch_level() is not None)
 """Whether a tensor belongs to a functorch transform."""
 
-if not hasattr(forward_ad, "_current_level"):  # pragma: no cover - a torch we do not know
-    forward_ad._current_level = -1  # type: ignore[attr-defined]
-if not hasattr(fx_trace, "_is_fx_tracing_flag"):  # pragma: no cover - a torch we do not know
-    fx_trace._is_fx_tracing_flag = False
+forward_ad: Any = _forward_ad
+"""Its ``_current_level`` is not negative inside forward-mode differentiation."""
+
+fx_trace: Any = _fx_trace
+"""Its ``_is_fx_tracing_flag`` is set while torch.fx traces symbolically."""
+
+for _module, _name, _idle in (
+    (forward_ad, "_current_level", -1),
+    (fx_trace, "_is_fx_tracing_flag", False),
+):
+    if not hasattr(_module, _name):  # a torch that tells it otherwise: ask the operators instead
+        setattr(_module, _name, _idle)
 
 
 def not_traced(function: Any) -> Any:
@@ -79,13 +89,8 @@ def is_fake(tensor: torch.Tensor) -> bool:
 
 def is_dispatch_subclass(tensor: torch.Tensor) -> bool:
     """Whether the tensor's class takes part in dispatch (a wrapper), so unwrapping is unsafe."""
-    default = getattr(torch._C, "_disabled_torch_dispatch_impl", None)
     own = getattr(type(tensor), "__torch_dispatch__", None)
-    return own is not None and own is not default and not _is_base(own)
-
-
-def _is_base(function: Any) -> bool:
-    return function == torch.Tensor.__torch_dispatch__
+    return own is not None and own != getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
 ordinary_tensors: Callable[[], Any] = (

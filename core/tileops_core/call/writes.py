@@ -8,15 +8,21 @@ and, after success, back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 
 from tileops_core.errors import SignatureError
-from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.plan.model import Facts, OutputFacts, Plan
 from tileops_core.plan.sites import dtype_text, shape_text
 
+Named: TypeAlias = tuple[str, torch.Tensor]
+"""A tensor and the name it has in the call."""
 
-def check_out(plan: Plan, outputs: tuple[OutputFacts, ...], facts: Facts, out: torch.Tensor) -> None:
+
+def check_out(
+    plan: Plan, outputs: tuple[OutputFacts, ...], facts: Facts, out: torch.Tensor
+) -> None:
     """Check ``out`` against the output that it is to become.
 
     Raises:
@@ -52,9 +58,7 @@ def check_out(plan: Plan, outputs: tuple[OutputFacts, ...], facts: Facts, out: t
     )
 
 
-def check_written(
-    plan: Plan, written: Sequence[tuple[str, torch.Tensor]], others: Sequence[tuple[str, torch.Tensor]]
-) -> None:
+def check_written(plan: Plan, written: Sequence[Named], others: Sequence[Named]) -> None:
     """Check that writing is safe: no overlap, no leaf that needs its value, no inference tensor.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
@@ -54,6 +54,10 @@ class Op:
     _binding: Binding
     _construction: Construction
     _running: Running
+
+    if TYPE_CHECKING:
+        # Parameters are attributes too; stubs made from the manifest give them their types.
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Generate what follows from the class's entry."""
@@ -208,9 +212,7 @@ class Op:
         )
         return decision.require().key
 
-    def derived(
-        self, name: str, key: Hashable, make: Callable[[], torch.Tensor]
-    ) -> torch.Tensor:
+    def derived(self, name: str, key: Hashable, make: Callable[[], torch.Tensor]) -> torch.Tensor:
         """A tensor computed from parameters, made once per name and key and kept.
 
         Args:
@@ -239,9 +241,7 @@ class Op:
         """The outputs' shapes for these inputs (tensors or specs, None for absent ones)."""
         statics = self._construction.statics
         facts = self._plan.check(statics, *inputs)
-        return tuple(
-            None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts)
-        )
+        return tuple(None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts))
 
 
 __all__ = ["BUILTIN", "Op"]

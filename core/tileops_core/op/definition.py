@@ -87,7 +87,8 @@ def _claim(cls: type) -> None:
 
 def installed_for(cls: Any, plan: Plan) -> Installed:
     """The kernel types that instances of a class made now dispatch over; checked once per state
-    of the registry. Registered ones that break their contract are dropped and reported."""
+    of the registry. Registered ones that break their contract are dropped and reported.
+    """
     generation = REGISTRY.generation
     cached: tuple[int, Installed] | None = cls.__dict__.get("_installed_at")
     if cached is not None and cached[0] == generation:

@@ -56,7 +56,8 @@ def emit_init(signature: Signature, base_init: FunctionType) -> FunctionType:
     """
     w = SourceWriter()
     w.use("_initialize", base_init)
-    positional, named = [], []
+    positional: list[str] = []
+    named: list[str] = []
     for param in signature.params:
         text = param.name
         if param.default is not REQUIRED:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import torch
 
+from tileops_core.errors import SignatureError
 from tileops_core.plan.emit_expr import ExpressionWriter, dtype_named, has
 from tileops_core.plan.sites import Site
 from tileops_core.plan.source import SourceWriter
 from tileops_core.signature.kinds import DTypeKind, TensorKind
 from tileops_core.signature.model import Input, Rule, Signature
-from tileops_core.signature.primitives import PrimitiveError
+from tileops_core.signature.primitives import PRIMITIVES, PrimitiveError
 from tileops_core.signature.solving import (
     AxisStep,
     CaseSteps,
@@ -30,7 +31,7 @@ from tileops_core.signature.solving import (
     free_names,
 )
 from tileops_core.spans import Span
-from tileops_core.spec.expressions import Call, Const, Expr, Name, Splice
+from tileops_core.spec.expressions import Binary, Call, Const, Expr, Index, Name, Splice
 
 _REFUSALS = (PrimitiveError, ZeroDivisionError, IndexError, OverflowError)
 
@@ -71,6 +72,7 @@ class CheckEmitter:
         self.facts = fact_names(signature, solution)
         writer.use("_sites", self.sites)
         writer.use("_refusals", _REFUSALS)
+        writer.use("_SignatureError", SignatureError)
         writer.use("_inf", float("inf"))
 
     def emit(self) -> None:
@@ -87,7 +89,7 @@ class CheckEmitter:
 
     def _evaluates(self, site: str, *exprs: Expr) -> None:
         """Note where we are before something that may refuse its values."""
-        if not all(isinstance(e, Name | Const) for e in exprs):
+        if any(_may_refuse(node) for e in exprs for node in e.walk()):
             self.writer.line(f"_at = {site}")
 
     def _values(self, expr: Expr) -> str:
@@ -110,9 +112,27 @@ class CheckEmitter:
         site = self._site("", rule.text, rule.span)
         self._evaluates(site, rule.expr)
         with self.writer.block(f"if not {self.expressions.write(rule.expr)}:"):
+            self._explain(rule.expr, site)
             self.writer.line(f"raise {site}.rule({self._values(rule.expr)})")
 
+    def _explain(self, expr: Expr, site: str) -> None:
+        """Let the predicates of a failed rule say what is wrong, where they can."""
+        for node in expr.walk():
+            if not isinstance(node, Call) or node.function == "present":
+                continue
+            explain = PRIMITIVES[node.function].explain
+            if explain is None:
+                continue
+            name = self.writer.use("_why_" + node.function.replace(".", "_"), explain)
+            arguments = ", ".join(self.expressions.write(a) for a in node.args)
+            self.writer.line(f"_why = {name}({arguments})")
+            with self.writer.block("if _why is not None:"):
+                self.writer.line(f"raise {site}.failed(_why)")
+
     def _rescue(self) -> None:
+        # First, because an axis that is not there is an IndexError too.
+        with self.writer.block("except _SignatureError:"):
+            self.writer.line("raise")
         with self.writer.block("except _refusals as _error:"):
             self.writer.line("raise _at.failed(_error) from None")
 
@@ -304,11 +324,12 @@ class CheckEmitter:
                 value = f"_s[{start or ''}:{stop or ''}]" if start or stop else "_s"
                 self._give(name, value, perhaps, f"{site}.shape(_s, {expected})")
             case CheckRun(place=place, run=run):
-                at = self._offset(place, first=True)
-                text = write(run)
                 self._evaluates(site, run)
-                w.line(f"_run = {text}")
-                w.line(f"_i = {at} - len(_run)" if place.from_right else f"_i = {at}")
+                w.line(f"_run = {write(run)}")
+                if place.from_right:
+                    w.line(f"_i = {self._edge(place) or 'len(_s)'} - len(_run)")
+                else:
+                    w.line(f"_i = {self._steps(place)}")
                 with w.block("if _s[_i : _i + len(_run)] != _run:"):
                     w.line(f"raise {site}.shape(_s, {expected})")
             case CheckAxis(place=place, axis=axis):
@@ -325,7 +346,8 @@ class CheckEmitter:
                     self._evaluates(site, rest)
                 less = "" if rest is None else f" - {write(rest)}"
                 w.line(f"_v = _s[{at}]{less}")
-                with w.block(f"if _v < 0 or _v % {factor} != 0:"):
+                whole = f" or _v % {factor} != 0" if factor > 1 else ""
+                with w.block(f"if _v < 0{whole}:"):
                     text = self._shape_text(case)
                     w.line(f"raise {site}.solve(_s[{at}], {where}, {text!r})")
                 value = "_v" if factor == 1 else f"_v // {factor}"
@@ -341,20 +363,19 @@ class CheckEmitter:
         with w.block(f"elif {name} != {value}:"):
             w.line(f"raise {error}")
 
-    def _offset(self, place: Place, first: bool) -> str:
-        """How far from its side the place is, as source; ``len(_s)`` based from the right."""
-        steps = _count(place.ones, place.runs, self.expressions)
-        return f"len(_s) - {steps}" if place.from_right else steps
+    def _steps(self, place: Place) -> str:
+        """How far from its side the place is, as source."""
+        return _count(place.ones, place.runs, self.expressions)
 
     def _edge(self, place: Place) -> str | None:
-        """A slice bound for the open splice, None at the shape's own edge."""
+        """The place as a slice bound, None at the shape's own edge."""
         if place.ones == 0 and not place.runs:
             return None
-        return self._offset(place, first=False)
+        return f"len(_s) - {self._steps(place)}" if place.from_right else self._steps(place)
 
     def _axis_at(self, place: Place) -> tuple[str, str]:
         """The index of a single axis, and the same as a non-negative number for the error."""
-        steps = _count(place.ones, place.runs, self.expressions)
+        steps = self._steps(place)
         if place.from_right:
             at = f"len(_s) - 1 - {steps}" if steps != "0" else "len(_s) - 1"
             return (f"-1 - {steps}" if steps != "0" else "-1"), at
@@ -383,6 +404,15 @@ def default_device(*tensors: torch.Tensor | None) -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu")
+
+
+def _may_refuse(node: Expr) -> bool:
+    """Whether evaluating this node by itself can raise: a primitive, a division, an index."""
+    if isinstance(node, Call):
+        return node.function not in ("present", "len", "bytes")
+    if isinstance(node, Binary):
+        return node.op in ("/", "//", "%", "**")
+    return isinstance(node, Index)
 
 
 def _tuple(items: tuple[str, ...]) -> str:

@@ -78,15 +78,13 @@ class ExpressionWriter:
                 return "(" + f" {op} ".join(self.write(i) for i in items) + ")"
             case IfElse(condition=condition, then=then, otherwise=otherwise):
                 return (
-                    f"({self.write(then)} if {self.write(condition)} "
-                    f"else {self.write(otherwise)})"
+                    f"({self.write(then)} if {self.write(condition)} else {self.write(otherwise)})"
                 )
             case Index(value=value, index=index):
                 return f"{self.write(value)}[{self.write(index)}]"
             case Slice(value=value, start=start, stop=stop):
-                first = "" if start is None else self.write(start)
-                last = "" if stop is None else self.write(stop)
-                return f"{self.write(value)}[{first}:{last}]"
+                bounds = ("" if bound is None else self.write(bound) for bound in (start, stop))
+                return f"{self.write(value)}[{':'.join(bounds)}]"
             case Field(value=value, name="value"):
                 return self.write(value)
             case Each(element=element, variable=variable, sequence=sequence):

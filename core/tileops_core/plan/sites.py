@@ -9,6 +9,7 @@ import attrs
 import torch
 
 from tileops_core.errors import SignatureError
+from tileops_core.signature.primitives import PrimitiveError
 from tileops_core.spans import Span
 
 
@@ -156,12 +157,14 @@ class Site:
     def failed(self, error: Exception) -> SignatureError:
         """A primitive or an arithmetic step refused its values."""
         kind = AxisError if getattr(error, "index_error", False) else SignatureError
-        if isinstance(error, ZeroDivisionError):
+        if isinstance(error, PrimitiveError):
+            said = str(error)
+        elif isinstance(error, ZeroDivisionError):
             said = f"{self.declared} divides by zero"
         elif isinstance(error, IndexError):
             said = f"{self.declared} reads an axis that is not there"
         else:
-            said = str(error)
+            said = f"{self.declared}: {error}"
         what = f"{self.name}: " if self.name else ""
         return self._error(f"{what}{said}", kind=kind)
 

@@ -24,7 +24,8 @@ from tileops_core.tensor_spec import TensorSpec
 @attrs.frozen(slots=True)
 class Served:
     """Who computed: the target's name (or ``BUILTIN``; None if nobody had to run), and in-tree
-    the key of the kernel type that each interface called chose, and its backend."""
+    the key of the kernel type that each interface called chose, and its backend.
+    """
 
     target: object
     kernels: Mapping[str, str] = attrs.field(factory=dict)
@@ -185,9 +186,7 @@ class SignatureCall:
         if self._plan.moved is not None:
             moved = self._plan.moved(self._statics, self._facts, sizes)
         else:
-            moved = sum(
-                (t.reads + t.writes) * self.bytes(name) for name, t in self.traffic.items()
-            )
+            moved = sum((t.reads + t.writes) * self.bytes(name) for name, t in self.traffic.items())
         return _whole(self.op, flops), _whole(self.op, moved)
 
 
