@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -187,6 +188,42 @@ def builder(op: str) -> Callable[..., Callable[..., Any]]:
         return KERNELS[op](**params)
 
     return build_kernel
+
+
+def in_tree(
+    does: Callable[..., Any] = _doubled,
+    *,
+    factory: Callable[[], Any] | None = None,
+    **declared: Any,
+) -> tuple[dict[str, Any], type[Any]]:
+    """The kernel interface of ``ProbeFwdOp``, and a kernel type for it.
+
+    Args:
+        does: What its kernel does; one of the kernel faults, say.
+        factory: Builds the entry, if it is to be something else than an instance.
+        declared: Class attributes and methods of the kernel type (``devices``, ``refusal``).
+
+    Returns:
+        ``interfaces`` for an op class whose ``call_spec`` returns ``interfaces["probe"].request``
+        of device, dtype and shape; and the kernel type.
+    """
+    from tileops_core.kernels import CallSpec, Kernel, KernelInterface
+
+    class ProbeCall(CallSpec):
+        dtype: torch.dtype
+        shape: tuple[int, ...]
+
+    class ProbeKernel(KernelInterface):
+        request = ProbeCall
+
+        @abstractmethod
+        def forward(self, x: Tensor) -> Tensor:
+            """Double ``x``, of any shape; the result is new and of the same type."""
+
+    body: dict[str, Any] = {"devices": None, "forward": staticmethod(does), **declared}
+    if factory is not None:
+        body["entry_for"] = classmethod(lambda cls, call: ((), factory))
+    return {"probe": ProbeKernel}, type("Probe", (Kernel, ProbeKernel), body)
 
 
 class NeedsArguments:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tileops_core.kernels.contracts import install
+from tileops_core.kernels.dispatch import decide, entry_for
 from tileops_core.signature.build import build_signature
 from tileops_core.spec.catalogue import load_spec_from
 
@@ -63,6 +65,21 @@ def test_every_kernel_computes_what_its_entry_says(op):
 
 
 DTYPES = {"T": torch.float32, "bool": torch.bool, "int64": torch.int64}
+
+
+def test_an_in_tree_kernel_type_fits_its_interface(x):
+    interfaces, kernel_type = faulty.in_tree()
+    installed = install("ProbeFwdOp", interfaces, {"probe": kernel_type}, ())
+    call = interfaces["probe"].request("cpu", x.dtype, tuple(x.shape))
+    candidate = decide(installed, "ProbeFwdOp", "probe", call).require()
+    _, factory = entry_for(candidate, "ProbeFwdOp", call)
+    assert torch.equal(factory().forward(x), x * 2)
+
+
+def test_an_in_tree_entry_may_be_anything():
+    interfaces, kernel_type = faulty.in_tree(factory=lambda: 3)
+    call = interfaces["probe"].request("cpu", torch.float32, (1,))
+    assert kernel_type.entry_for(call)[1]() == 3
 
 
 def test_names_of_faults_are_unique():

@@ -11,7 +11,7 @@ from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
 from tileops_core.kernels import call_spec
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import install
-from tileops_core.kernels.dispatch import decide, entry_for
+from tileops_core.kernels.dispatch import decide, entry_for, forward_of
 
 CUDA_ONLY = frozenset({"cuda"})
 CPU_ONLY = frozenset({"cpu"})
@@ -454,3 +454,18 @@ def test_an_exception_of_entry_for_says_whose_it_is(entry):
 def test_a_call_spec_of_another_interface_is_refused(bench):
     with pytest.raises(TypeError, match=r"ProbeFwdOp: NormKernel .* a NormCall, got StatsCall"):
         decide(bench.install(), bench.op, "norm", bench.StatsCall("cpu"))
+
+
+def test_an_entry_is_called_by_its_forward_or_itself(bench):
+    (candidate,) = bench.install(own={"a": bench.kernel()}).candidates("norm")
+    kernel = candidate.kernel_type()
+    assert forward_of(candidate, bench.op, kernel) == kernel.forward
+    assert forward_of(candidate, bench.op, len) is len
+
+
+@pytest.mark.parametrize("entry", [None, 3, "kernel", dict, (len, len)])
+def test_an_entry_that_is_no_kernel_is_a_fault(bench, entry):
+    (candidate,) = bench.install(bench.registered("acme", a=bench.kernel())).candidates("norm")
+    with pytest.raises(BackendError, match=r"'a' \(acme\): its factory returned") as caught:
+        forward_of(candidate, bench.op, entry)
+    assert repr(entry) in str(caught.value)

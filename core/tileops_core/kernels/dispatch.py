@@ -95,7 +95,10 @@ class Decision:
             kernel_type = verdict.candidate.kernel_type
             if kernel_type.general and kernel_type.devices is None:
                 return "even the general implementation does not serve it: change the call"
-        return "the reference serves every op on every device: pip install tileops-reference"
+        return (
+            "tileops-reference serves every op of tileops-core on every device: "
+            "pip install tileops-reference"
+        )
 
     def _raise_ambiguous(self) -> NoReturn:
         tied = [v.candidate for v in self.verdicts if v.outcome == "tied"]
@@ -226,6 +229,26 @@ def entry_for(
         )
     held, mark = marked(identity)
     return (candidate.kernel_type, call.device.type, call.arch, held, mark), factory
+
+
+def forward_of(candidate: Candidate, op: str, entry: object) -> Callable[..., object]:
+    """What of a build entry is called with a call's tensors.
+
+    Args:
+        candidate: The kernel type whose factory built the entry.
+        op: The op's name.
+        entry: What the factory returned.
+
+    Returns:
+        The entry's ``forward``, or the entry itself where it has none.
+
+    Raises:
+        BackendError: The factory returned something that is no kernel.
+    """
+    forward: object = getattr(entry, "forward", entry)
+    if isinstance(entry, type) or not callable(forward):
+        raise _misbehaved(candidate, op, f"its factory returned {entry!r}; it must return a kernel")
+    return forward
 
 
 @attrs.frozen(eq=False, slots=True)
