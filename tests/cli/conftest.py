@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,39 +21,58 @@ Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 def run() -> Run:
     """``run("ops", "--json")`` in this process."""
 
-    def call(*arguments: str) -> Result:
-        return CliRunner().invoke(tileops, list(arguments), prog_name="tileops")
+    def call(*arguments: str, **env: str) -> Result:
+        return CliRunner(env=env).invoke(tileops, list(arguments), prog_name="tileops")
 
     return call
 
 
-@pytest.fixture
-def install(tmp_path: Path) -> Callable[[str, str], None]:
-    """``install("acme", source)`` makes distribution tileops-acme with module tileops_acme."""
+def make_distribution(
+    folder: Path, name: str, source: str = "", entry_point: str | None = None
+) -> None:
+    """Put distribution tileops-``name`` 1.2 with module tileops_``name`` into a folder."""
+    (folder / f"tileops_{name}.py").write_text(source, encoding="utf-8")
+    info = folder / f"tileops_{name}-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tileops-{name}\nVersion: 1.2\n")
+    value = entry_point or f"tileops_{name}"
+    (info / "entry_points.txt").write_text(f"[tileops.backends]\n{name} = {value}\n")
 
-    def make(name: str, source: str, entry_point: str | None = None) -> None:
-        (tmp_path / f"tileops_{name}.py").write_text(textwrap.dedent(source), encoding="utf-8")
-        info = tmp_path / f"tileops_{name}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: tileops-{name}\nVersion: 1.2")
-        value = entry_point or f"tileops_{name}"
-        (info / "entry_points.txt").write_text(f"[tileops.backends]\n{name} = {value}\n")
 
-    return make
+def run_apart(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in a new process that finds a folder's distributions."""
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.run(
+        [sys.executable, "-m", "tileops_core", *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    """``shell("doctor")`` in a new process that sees what was installed."""
+    """``shell("doctor")`` in a new process."""
 
     def call(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
-        return subprocess.run(
-            [sys.executable, "-m", "tileops_core", *arguments],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_apart(tmp_path, *arguments, **env)
 
     return call
+
+
+@pytest.fixture
+def one_broken(tmp_path: Path) -> None:
+    """A backend whose import raises, for ``shell``."""
+    make_distribution(tmp_path, "broken", "raise RuntimeError('no license')")
+
+
+@pytest.fixture(scope="session")
+def sick(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """``tileops doctor`` where four backends fail to load, each in a way of its own."""
+    folder = tmp_path_factory.mktemp("sick")
+    make_distribution(folder, "raises", "raise RuntimeError('no license')")
+    make_distribution(folder, "needs", "import driver_of_acme.lib")
+    make_distribution(folder, "gone", entry_point="tileops_vanished.plugin")
+    make_distribution(folder, "exits", "raise SystemExit(3)")
+    return run_apart(folder, "doctor")

@@ -14,6 +14,7 @@ from tileops_core.backend import (
     TargetRegistration,
     registered,
 )
+from tileops_core.backend.contract import ManifestPath
 
 
 def build(*_: object, **__: object) -> object:
@@ -115,67 +116,54 @@ def test_all_is_well_with_our_own_backends(shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "entry_point", "error", "fix"),
+    ("backend", "error", "fix"),
     [
+        ("raises", "RuntimeError: no license", "update or report tileops-raises 1.2"),
         (
-            "raise RuntimeError('no license')",
-            None,
-            "RuntimeError: no license",
-            "update or report tileops-broken 1.2",
-        ),
-        (
-            "import driver_of_acme.lib",
-            None,
+            "needs",
             "ModuleNotFoundError: No module named 'driver_of_acme'",
-            "pip install driver_of_acme",
+            "install what it needs: pip install driver_of_acme",
         ),
         (
-            "",
-            "tileops_gone.plugin",
-            "ModuleNotFoundError: No module named 'tileops_gone'",
-            "pip uninstall tileops-broken",
+            "gone",
+            "ModuleNotFoundError: No module named 'tileops_vanished'",
+            "pip uninstall tileops-gone",
         ),
-        ("raise SystemExit(3)", None, "SystemExit: 3", "update or report tileops-broken 1.2"),
+        ("exits", "SystemExit: 3", "update or report tileops-exits 1.2"),
     ],
 )
 def test_a_backend_that_fails_to_load_gets_its_last_line_and_a_fix(
-    install, shell, source, entry_point, error, fix
+    sick, backend, error, fix
 ) -> None:
-    install("broken", source, entry_point)
-    done = shell("doctor")
-    assert done.returncode == 1
-    assert "backend 'broken' (tileops-broken 1.2)" in done.stdout
-    assert error in done.stdout
-    assert fix in done.stdout
-    assert "TILEOPS_DISABLE_BACKENDS=broken" in done.stdout
-    assert "Traceback" not in done.stdout + done.stderr
+    block = sick.stdout.split(f"backend {backend!r} (tileops-{backend} 1.2)\n")[1].splitlines()
+    assert block[0].strip() == error
+    assert block[1].strip().startswith("fix: ")
+    assert fix in block[1]
+    assert f"TILEOPS_DISABLE_BACKENDS={backend}" in block[1]
 
 
-def test_a_skipped_backend_is_told_and_is_no_failure(install, shell) -> None:
-    install("broken", "raise RuntimeError('no license')")
+def test_a_backend_that_fails_to_load_makes_it_exit_with_1_and_no_traceback(sick) -> None:
+    assert sick.returncode == 1
+    assert sick.stderr == ""
+    assert "Traceback" not in sick.stdout
+
+
+@pytest.mark.usefixtures("one_broken")
+def test_a_skipped_backend_is_told_and_is_no_failure(shell) -> None:
     done = shell("doctor", TILEOPS_DISABLE_BACKENDS="broken")
     assert done.returncode == 0
     assert "Skipped by TILEOPS_DISABLE_BACKENDS: broken" in done.stdout
 
 
-def test_a_strict_environment_changes_nothing_here(install, shell) -> None:
-    install("broken", "raise RuntimeError('no license')")
+@pytest.mark.usefixtures("one_broken")
+def test_a_strict_environment_changes_nothing_here(shell) -> None:
     done = shell("doctor", TILEOPS_STRICT_BACKENDS="1")
     assert done.returncode == 1
     assert "RuntimeError: no license" in done.stdout
 
 
-def test_a_spec_file_that_is_not_there_is_the_backends_failure(install, shell) -> None:
-    install(
-        "acme",
-        """
-        from tileops_core.backend import hookimpl
-
-        @hookimpl
-        def tileops_manifest_paths():
-            return ["/no/such/acme.yaml"]
-        """,
-    )
-    done = shell("doctor")
-    assert done.returncode == 1
-    assert "No such file or directory: '/no/such/acme.yaml'" in done.stdout
+def test_a_spec_file_that_is_not_there_is_the_backends_failure(run, tmp_path) -> None:
+    with registered(ManifestPath(tmp_path / "acme.yaml"), backend="acme"):
+        result = run("doctor")
+    assert result.exit_code == 1
+    assert f"No such file or directory: '{tmp_path / 'acme.yaml'}'" in result.output

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from tileops_core.backend import registered
+from tileops_core.backend.contract import ManifestPath
 from tileops_core.spec.catalogue import known_ops
 
 OUTSIDE = """
@@ -71,40 +73,20 @@ def test_a_required_parameter_has_no_default(run) -> None:
     assert params[1]["default"] is None
 
 
-def test_an_op_of_another_distribution_is_shown_from_its_spec_file(
-    install, shell, tmp_path
-) -> None:
+def test_an_op_of_another_distribution_is_shown_from_its_spec_file(run, tmp_path) -> None:
     path = tmp_path / "acme.yaml"
     path.write_text(OUTSIDE, encoding="utf-8")
-    install(
-        "acme",
-        f"""
-        from tileops_core.backend import hookimpl
-
-        @hookimpl
-        def tileops_manifest_paths():
-            return [{str(path)!r}]
-        """,
-    )
-    done = shell("show", "AcmeScaleFwdOp")
-    assert done.returncode == 0, done.stderr
-    assert "y: Tensor[T, [N]]" in done.stdout
+    with registered(ManifestPath(path)):
+        result = run("show", "AcmeScaleFwdOp")
+    assert result.exit_code == 0, result.stderr
+    assert "y: Tensor[T, [N]]" in result.stdout
 
 
-def test_an_entry_that_is_wrong_is_told_with_its_place(install, shell, tmp_path) -> None:
+def test_an_entry_that_is_wrong_is_told_with_its_place(run, tmp_path) -> None:
     path = tmp_path / "acme.yaml"
     path.write_text(OUTSIDE.replace('shape: "[N]"', 'shape: "[Q]"', 1), encoding="utf-8")
-    install(
-        "acme",
-        f"""
-        from tileops_core.backend import hookimpl
-
-        @hookimpl
-        def tileops_manifest_paths():
-            return [{str(path)!r}]
-        """,
-    )
-    done = shell("show", "AcmeScaleFwdOp")
-    assert done.returncode == 1
-    assert "acme.yaml" in done.stderr
-    assert "Traceback" not in done.stderr
+    with registered(ManifestPath(path)):
+        result = run("show", "AcmeScaleFwdOp")
+    assert result.exit_code == 1
+    assert "acme.yaml" in result.stderr
+    assert result.stdout == ""

@@ -63,7 +63,11 @@ class Page:
             table.add_column(column, overflow="fold")
         for row in rows:
             table.add_row(*(Text(self.encodable(cell)) for cell in row))
-        self.console.print(table)
+        with self.console.capture() as capture:
+            self.console.print(table)
+        # rich fills the last column up, which nobody wants in a file.
+        for line in capture.get().splitlines():
+            click.echo(line.rstrip())
 
     def encodable(self, text: str) -> str:
         """The text, in words where the output's encoding lacks its signs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from typing import Any
 
@@ -16,7 +17,7 @@ from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.plan.build import build_plan
 from tileops_core.signature.model import REQUIRED, Param, Signature, TensorDecl
-from tileops_core.signature.workload import instantiate
+from tileops_core.signature.workload import WorkloadCase, cases
 
 
 @click.command()
@@ -52,6 +53,7 @@ def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
     op = signature.op
     return {
         "op": op,
+        "summary": (inspect.getdoc(seen.op_class(op)) or "").partition("\n\n")[0],
         "family": signature.family,
         "status": signature.status,
         "ref_api": signature.ref_api,
@@ -61,7 +63,7 @@ def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
         "params": [_param(param) for param in signature.params],
         "inputs": [_tensor(tensor) for tensor in signature.inputs],
         "outputs": [_tensor(tensor) for tensor in signature.outputs],
-        "workloads": list(_workloads(signature)),
+        "workloads": [_workload(case) for case in cases(signature)],
         "roofline": _roofline(signature),
         "default": {str(device): seen.by_default(op, device) for device in seen.devices},
         "targets": {name: seen.serves(op, name) for name in REGISTRY.target_names()},
@@ -94,17 +96,12 @@ def _tensor(tensor: TensorDecl) -> dict[str, Any]:
     }
 
 
-def _workloads(signature: Signature) -> list[dict[str, Any]]:
-    found = []
-    for row in signature.workloads:
-        for dtypes in row.dtype_cases:
-            case = instantiate(signature, row, dtypes)
-            tensors = {
-                name: None if facts is None else {"dtype": facts[0], "shape": list(facts[1])}
-                for name, facts in case.inputs.items()
-            }
-            found.append({"case": case.id, "params": dict(case.params), "inputs": tensors})
-    return found
+def _workload(case: WorkloadCase) -> dict[str, Any]:
+    tensors = {
+        name: None if facts is None else {"dtype": facts[0], "shape": list(facts[1])}
+        for name, facts in case.inputs.items()
+    }
+    return {"case": case.case_id, "params": dict(case.params), "inputs": tensors}
 
 
 def _roofline(signature: Signature) -> dict[str, str] | None:
@@ -114,7 +111,11 @@ def _roofline(signature: Signature) -> dict[str, str] | None:
     if cost.func is not None:
         return {"func": cost.func}
     assert cost.flops is not None
-    moved = "every input and output once" if cost.bytes is None else text_of(cost.bytes)
+    moved = (
+        "what is read, once, and what is written, once"
+        if cost.bytes is None
+        else text_of(cost.bytes)
+    )
     return {"flops": text_of(cost.flops), "bytes": moved}
 
 
@@ -125,6 +126,8 @@ def _devices(devices: frozenset[str] | None) -> list[str] | None:
 def _print(facts: dict[str, Any]) -> None:
     page = Page()
     page.line(facts["op"], style="bold")
+    if facts["summary"]:
+        page.line(facts["summary"])
     page.line(f"{facts['status']}, family {facts['family']}, entry {facts['entry']}")
     if facts["ref_api"]:
         page.line(f"computes what {facts['ref_api']} computes")
@@ -147,14 +150,23 @@ def _print(facts: dict[str, Any]) -> None:
             ["name", "dtype", "shape", ""],
             [[t["name"], t["dtype"], t["shape"], ", ".join(t["remarks"])] for t in facts[title]],
         )
+    defaults = {p["name"]: p["default"] for p in facts["params"] if not p["required"]}
     page.heading("Workloads")
     page.table(
         ["case", "parameters", "inputs"],
         [
             [
                 case["case"],
-                ", ".join(f"{name}={value!r}" for name, value in case["params"].items()),
-                ", ".join(map(_shown, case["inputs"].items())),
+                ", ".join(
+                    f"{name}={value!r}"
+                    for name, value in case["params"].items()
+                    if name not in defaults or value != defaults[name]
+                ),
+                ", ".join(
+                    f"{name}: {tensor['dtype']}{tensor['shape']}"
+                    for name, tensor in case["inputs"].items()
+                    if tensor is not None
+                ),
             ]
             for case in facts["workloads"]
         ],
@@ -177,8 +189,3 @@ def _print(facts: dict[str, Any]) -> None:
             for k in facts["kernel_types"]
         ],
     )
-
-
-def _shown(item: tuple[str, dict[str, Any] | None]) -> str:
-    name, facts = item
-    return f"{name}=None" if facts is None else f"{name}: {facts['dtype']}{facts['shape']}"

@@ -22,6 +22,7 @@ from tileops_core.errors import (
     TileOpsError,
 )
 from tileops_core.kernels.contracts import Candidate, Installed, install
+from tileops_core.op import Op
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.spec import catalogue
@@ -107,6 +108,11 @@ class Survey:
             return []
         return [Entry(spec.op, spec.family, spec.status, path) for spec in specs]
 
+    def op_class(self, op: str) -> type[Op] | None:
+        """The class of one of the library's own ops that has one."""
+        found = getattr(ops, op, None) if self.entries[op].path is None else None
+        return found if isinstance(found, type) else None
+
     def kernel_types(self, op: str, backend: str | None = None) -> list[Candidate]:
         """The kernel types of an op, of one backend if it is named."""
         installed = self._install(op)
@@ -157,7 +163,7 @@ class Survey:
         return self._installed[op]
 
     def _checked(self, op: str) -> Installed:
-        op_class = getattr(ops, op, None)
+        op_class = self.op_class(op)
         interfaces = dict(getattr(op_class, "interfaces", {}))
         for name, registered in REGISTRY.interfaces(op).items():
             try:
