@@ -1,0 +1,111 @@
+"""Kernel interfaces are contracts that somebody outside can write a kernel from."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+
+import pytest
+import torch
+
+from tileops_core.interfaces import attention, elementwise, gemm, norm, reduction
+from tileops_core.kernels import CallSpec, KernelInterface
+
+MODULES = (attention, elementwise, gemm, norm, reduction)
+INTERFACES = [
+    value
+    for module in MODULES
+    for value in vars(module).values()
+    if isinstance(value, type)
+    and issubclass(value, KernelInterface)
+    and value is not KernelInterface
+]
+CPU = torch.device("cpu")
+CALLS = [
+    gemm.GEMMCall(CPU, torch.float16, 2, 3, 4),
+    gemm.BMMCall(CPU, torch.float16, 5, 2, 3, 4),
+    elementwise.ElementwiseCall(CPU, "add", torch.int32, ((2, 3), (3,)), (2,)),
+    reduction.SoftmaxCall(CPU, torch.float16, (2, 3), 1, torch.float32),
+    reduction.ReduceCall(CPU, "sum", torch.float16, (2, 3), (0,), False, torch.float16),
+    norm.RMSNormCall(CPU, torch.float16, (2, 3), (3,), 1e-6, True),
+    norm.LayerNormCall(CPU, torch.float16, (2, 3), (3,), 1e-5, True, False),
+    norm.FusedAddLayerNormCall(CPU, torch.float16, (2, 3), 1e-6),
+    attention.GQADenseCall(
+        CPU,
+        torch.bfloat16,
+        torch.bfloat16,
+        batch=1,
+        seq_q=2,
+        seq_kv=3,
+        heads=4,
+        heads_kv=2,
+        head_dim=8,
+        window_left=-1,
+        window_right=0,
+        scale=0.5,
+        softcap=0.0,
+        rope="none",
+        rotary_dim=0,
+        rope_positions=0,
+        has_scales=False,
+        has_sinks=False,
+    ),
+]
+
+each_interface = pytest.mark.parametrize("interface", INTERFACES, ids=lambda i: i.__name__)
+each_call = pytest.mark.parametrize("call", CALLS, ids=lambda c: type(c).__name__)
+
+
+@each_interface
+def test_an_interface_is_abstract_and_names_its_call_spec(interface):
+    assert issubclass(interface.request, CallSpec)
+    with pytest.raises(TypeError, match="abstract"):
+        interface()
+
+
+@each_interface
+def test_the_contract_speaks_of_every_tensor_and_of_the_result(interface):
+    text = inspect.getdoc(interface.forward)
+    arguments = re.findall(r"^    (\w+): ", text.split("Args:")[1].split("Returns:")[0], re.M)
+    assert arguments == list(inspect.signature(interface.forward).parameters)[1:]
+    assert "Returns:" in text
+
+
+@each_interface
+def test_every_call_spec_that_a_contract_mentions_a_field_of_has_it(interface):
+    for name in re.findall(r"call\.(\w+)", inspect.getdoc(interface.forward)):
+        assert name in interface.request._fields
+
+
+def test_there_is_a_call_of_every_kind_here():
+    assert {type(call) for call in CALLS} == {i.request for i in INTERFACES}
+
+
+@each_call
+def test_call_specs_are_equal_by_their_facts(call):
+    copy = pickle.loads(pickle.dumps(call))
+    assert copy == call
+    assert hash(copy) == hash(call)
+    assert {call: 1}[copy] == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            elementwise.ElementwiseCall(CPU, "add", torch.float32, ((2,), (2,)), (1,)),
+            elementwise.ElementwiseCall(CPU, "add", torch.float32, ((2,), (2,)), (1.5,)),
+        ),
+        (
+            elementwise.ElementwiseCall(CPU, "relu", torch.float32, ((2,),)),
+            elementwise.ElementwiseCall(CPU, "relu", torch.float32, ((2,),), inplace=True),
+        ),
+        (
+            norm.RMSNormCall(CPU, torch.float16, (2, 3), (3,), 0.0, True),
+            norm.RMSNormCall(CPU, torch.float16, (2, 3), (3,), -0.0, True),
+        ),
+    ],
+)
+def test_calls_that_mean_different_programs_differ(one, other):
+    assert one != other

@@ -1,0 +1,167 @@
+"""Every op on every workload row, scaled down, through the public API."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tileops_core import ops
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.errors import NotATensorError, SignatureError
+from tileops_core.signature.build import build_signature
+from tileops_core.signature.kinds import DTypeKind, MaybeKind
+from tileops_core.signature.workload import cases
+from tileops_core.spec.catalogue import load_spec
+
+SIGNATURES = {op: build_signature(load_spec(op)) for op in ops.__all__ if op.endswith("Op")}
+CASES = [case for signature in SIGNATURES.values() for case in cases(signature, small=True)]
+pytestmark = pytest.mark.filterwarnings("ignore:SoftmaxFwdOp. dim is None")
+each = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.op}-{case.case_id}")
+first = pytest.mark.parametrize(
+    "case", {case.op: case for case in reversed(CASES)}.values(), ids=lambda case: case.op
+)
+
+
+def tensor(name, dtype, shape):
+    dtype = getattr(torch, dtype)
+    if dtype is torch.bool:
+        return torch.rand(shape) < 0.5
+    if not dtype.is_floating_point:
+        return torch.randint(0, 100, shape).to(dtype)
+    if name.endswith("_scale"):
+        return torch.rand(shape).to(dtype) + 0.5
+    return torch.randn(shape).to(dtype)
+
+
+def made(case):
+    """The op's inputs, None for those that the case leaves out."""
+    return [fact and tensor(name, *fact) for name, fact in case.inputs.items()]
+
+
+def construct(case, **more):
+    return getattr(ops, case.op)(**case.params, **more)
+
+
+def as_tuple(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def for_oracle(case, *, wide):
+    """The parameters as the oracle takes them; ``wide`` asks for float64 results."""
+    params = dict(case.params)
+    for param in SIGNATURES[case.op].params:
+        kind = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
+        if isinstance(kind, DTypeKind) and params[param.name] is not None:
+            params[param.name] = torch.float64 if wide else getattr(torch, params[param.name])
+    return params
+
+
+@each
+def test_the_op_gives_what_the_reference_function_gives(case):
+    op, inputs = construct(case), made(case)
+    copies = [x if x is None else x.clone() for x in inputs]
+    expected = REGISTRY.oracle(case.op)(*copies, **for_oracle(case, wide=False))
+    for result, right in zip(as_tuple(op(*inputs)), as_tuple(expected), strict=True):
+        assert torch.equal(result, right)
+        assert result.dtype is right.dtype
+        assert result.is_contiguous()
+
+
+@each
+def test_the_result_is_near_the_exact_one(case, check_close):
+    inputs = made(case)
+    wide = [x.double() if x is not None and x.is_floating_point() else x for x in inputs]
+    exact = REGISTRY.oracle(case.op)(*wide, **for_oracle(case, wide=True))
+    floats = [x for x in inputs if x is not None and x.is_floating_point()]
+    terms = max(max(x.shape, default=1) for x in inputs if x is not None)
+    inputs = [x if x is None else x.clone() for x in inputs]
+    for result, right in zip(as_tuple(construct(case)(*inputs)), as_tuple(exact), strict=True):
+        size = right.double().abs().amax() + sum(x.double().abs().amax() for x in floats)
+        inner = floats[0].dtype if floats and floats[0].dtype.itemsize == 2 else None
+        check_close(result, right, terms=terms, magnitude=size, inner=inner)
+
+
+@each
+def test_naming_the_reference_changes_nothing_but_who_is_named(case):
+    default, named = construct(case), construct(case, target="reference")
+    inputs = made(case)
+    copies = [x if x is None else x.clone() for x in inputs]
+    for one, other in zip(as_tuple(default(*inputs)), as_tuple(named(*copies)), strict=True):
+        assert torch.equal(one, other)
+    assert named.serving_target == "reference"
+    assert default.serving_target != "reference"
+
+
+@each
+def test_only_declared_inputs_are_written(case):
+    """PIPE-04."""
+    op, inputs = construct(case), made(case)
+    copies = [x if x is None else x.clone() for x in inputs]
+    versions = [x if x is None else x._version for x in inputs]
+    op(*inputs)
+    written = op.last_call.written
+    for declared, x, copy, version in zip(
+        SIGNATURES[case.op].inputs, inputs, copies, versions, strict=True
+    ):
+        if x is not None and declared.name not in written:
+            assert torch.equal(x.view(torch.uint8), copy.view(torch.uint8))
+            assert x._version == version
+
+
+@each
+def test_the_record_says_what_came_and_what_it_costs(case):
+    op, inputs = construct(case), made(case)
+    op(*inputs)
+    record = op.last_call
+    for (name, fact), x in zip(case.inputs.items(), inputs, strict=True):
+        assert record.present(name) == (fact is not None)
+        if x is not None:
+            assert record.bytes(name) == x.numel() * x.element_size()
+    flops, moved = op.eval_roofline()
+    assert type(flops) is int
+    assert type(moved) is int
+    assert flops > 0
+    assert moved > 0
+
+
+@first
+def test_strided_inputs_give_what_dense_ones_give(case):
+    """PIPE-06."""
+    op, inputs = construct(case), made(case)
+    strided = []
+    for x in inputs:
+        if x is not None:
+            wide = x.new_zeros((*x.shape, 2))
+            wide[..., 0] = x
+            x = wide[..., 0]
+        strided.append(x)
+    for one, other in zip(as_tuple(op(*strided)), as_tuple(op(*inputs)), strict=True):
+        assert torch.equal(one, other)
+
+
+@first
+def test_wrong_calls_are_refused_and_the_next_good_one_works(case):
+    op, inputs = construct(case), made(case)
+    required = [i for i, t in enumerate(SIGNATURES[case.op].inputs) if t.optional is False]
+    with pytest.raises(TypeError, match=case.op):
+        op(*inputs[: required[-1]])
+    with pytest.raises(TypeError, match=case.op):
+        op(*inputs, *inputs, None)
+    with pytest.raises(TypeError, match=f"{case.op}.*unheard_of"):
+        op(*inputs, unheard_of=1)
+    for i in required:
+        name = SIGNATURES[case.op].inputs[i].name
+        for wrong in (None, 3.0, [1.0], "text"):
+            with pytest.raises(NotATensorError, match=f"{case.op}: {name}"):
+                op(*inputs[:i], wrong, *inputs[i + 1 :])
+        with pytest.raises(SignatureError, match=f"{case.op}: {name} .*complex64"):
+            op(*inputs[:i], torch.zeros(inputs[i].shape, dtype=torch.complex64), *inputs[i + 1 :])
+    assert all(not x.double().isnan().any() for x in as_tuple(op(*inputs)))
+
+
+def test_every_row_is_small_enough_for_a_test():
+    for case in CASES:
+        sizes = [math.prod(fact[1]) for fact in case.inputs.values() if fact]
+        assert max(sizes) <= 1 << 20, case.case_id
