@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+
+from tileops_core import ops
+from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
+from tileops_core.backend.registry import REGISTRY
+from tileops_core.backend.targets import default_target
 
 _tolerances = runpy.run_path(str(Path(__file__).parents[1] / "tolerances.py"))
 
@@ -21,3 +27,33 @@ def seed() -> None:
 def check_close() -> Callable[..., None]:
     """Compare with a float64 result under the one table of tolerances."""
     return _tolerances["check_close"]
+
+
+def _builder(op: str) -> Callable[..., Callable[..., object]]:
+    """A target's builder that hands every call on to the reference's function."""
+
+    def build_kernel(*inputs: object, **parameters: object) -> Callable[..., object]:
+        return partial(REGISTRY.oracle(op), **parameters)
+
+    return build_kernel
+
+
+@pytest.fixture(scope="module", params=["in_tree", "loopback"])
+def _registered_server(request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """Twice: as installed, and with a whole-op target for every op."""
+    if request.param == "in_tree":
+        yield None
+        return
+    REGISTRY.ensure_loaded()
+    builders = [
+        BuilderRegistration(op, "loopback", _builder(op)) for op in ops.__all__ if op[0].isupper()
+    ]
+    with registered(TargetRegistration("loopback", lambda device: False), *builders):
+        yield "loopback"
+
+
+@pytest.fixture
+def server(_registered_server: str | None) -> Iterator[str | None]:
+    """Who serves ops that name no target; None for the kernels installed in-tree."""
+    with default_target(_registered_server):
+        yield _registered_server

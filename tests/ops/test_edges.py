@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 
 import pytest
 import torch
 
 from tileops_core import ops
 from tileops_core.errors import SignatureError
+
+# Ops in tables are never called themselves: a copy's target is chosen when it is.
+pytestmark = pytest.mark.usefixtures("server")
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 X = torch.arange(24.0).reshape(2, 3, 4)
@@ -40,7 +44,7 @@ EMPTY = [
 @pytest.mark.parametrize(("op", "shapes", "expected"), EMPTY)
 def test_empty_tensors_give_an_empty_result_of_the_right_shape(op, shapes, expected, dtype):
     """PIPE-01, MAN-18."""
-    result = op(*(torch.ones(shape, dtype=dtype) for shape in shapes))
+    result = deepcopy(op)(*(torch.ones(shape, dtype=dtype) for shape in shapes))
     for tensor in result if isinstance(result, tuple) else (result,):
         assert tensor.shape == expected
         assert tensor.dtype is dtype
@@ -56,7 +60,7 @@ def test_empty_tensors_give_an_empty_result_of_the_right_shape(op, shapes, expec
 )
 def test_empty_sums_are_zero(op, shape, expected):
     """PIPE-01."""
-    assert torch.equal(op(torch.empty(shape)), expected)
+    assert torch.equal(deepcopy(op)(torch.empty(shape)), expected)
 
 
 def test_an_empty_contraction_is_zero():
@@ -79,7 +83,7 @@ def test_an_empty_contraction_is_zero():
     ids=repr,
 )
 def test_a_scalar_tensor_is_a_tensor(op):
-    assert op(torch.tensor(3.0)).shape == ()
+    assert deepcopy(op)(torch.tensor(3.0)).shape == ()
 
 
 @pytest.mark.parametrize("dim", [-3, -2, -1, 0, 1, 2])
@@ -106,8 +110,9 @@ def test_no_axes_are_all_axes(dim, keepdim):
 )
 def test_axes_out_of_range_are_refused(op, x):
     """MAN-09, PIPE-03: on empty tensors too."""
-    with pytest.raises(SignatureError, match=type(op).__name__):
-        op(x)
+    with pytest.raises(SignatureError, match=type(op).__name__) as caught:
+        deepcopy(op)(x)
+    assert isinstance(caught.value, IndexError)
 
 
 @pytest.mark.parametrize("dim", [(0, 0), (1, -2), (2, 0, -1)])
@@ -117,19 +122,11 @@ def test_an_axis_named_twice_is_refused(dim):
         ops.SumFwdOp(dim)(X)
 
 
-@pytest.mark.parametrize(("rank", "axis"), [(0, 0), (1, 0), (2, 1), (3, 0), (4, 1)])
-def test_softmax_without_an_axis_warns_and_takes_torch_s(rank, axis):
-    x = torch.randn((2, 3, 4, 5)[:rank])
-    with pytest.warns(UserWarning, match=f"axis {axis}; pass dim={axis}"):
-        result = ops.SoftmaxFwdOp()(x)
-    assert torch.equal(result, torch.softmax(x, axis))
-
-
 @pytest.mark.parametrize("op", [ops.RMSNormFwdOp(8), ops.LayerNormFwdOp(8)], ids=repr)
 def test_a_weight_of_one_element_is_no_row(op):
     """MAN-14."""
     with pytest.raises(SignatureError, match=r"weight has shape \(1,\)"):
-        op(torch.ones(2, 8), torch.ones(1))
+        deepcopy(op)(torch.ones(2, 8), torch.ones(1))
 
 
 @pytest.mark.parametrize("op", [ops.AddFwdOp(), ops.MulFwdOp()], ids=repr)
@@ -137,7 +134,7 @@ def test_shapes_that_do_not_broadcast_are_refused(op):
     """MAN-18."""
     for one, other in (((0, 3), (2, 3)), ((4,), (3,)), ((2, 3), (3, 2))):
         with pytest.raises(SignatureError, match=type(op).__name__):
-            op(torch.ones(one), torch.ones(other))
+            deepcopy(op)(torch.ones(one), torch.ones(other))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import json
@@ -45,6 +46,7 @@ def test_an_unknown_name_gets_a_guess():
         ops.RmsNormFwdOp  # noqa: B018
 
 
+@functools.cache
 def loaded_by(code: str) -> set[str]:
     """The modules of ours and of others that some code imports in a new process."""
     code += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
