@@ -214,11 +214,9 @@ def announce(failures: Sequence[LoadFailure]) -> None:
 
     All warnings are issued before an exception leaves, should the user's filters turn one into it.
     """
-    raised: Warning | None = None
-    for failure in failures:
-        raised = _warn(describe(failure)) or raised
-    if raised is not None:
-        raise raised
+    raised = [error for failure in failures if (error := _warn(describe(failure)))]
+    if raised:
+        raise raised[0]
 
 
 def _warn(message: str) -> Warning | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 
@@ -18,7 +19,7 @@ def same_thing(old: Any, new: Any) -> bool:
     if named is not None:
         return named == qualified_name(new)
     code = getattr(old, "__code__", None)
-    if code is not None:
+    if code is not None and not _is_bound(old):
         return (
             code == getattr(new, "__code__", None)
             and getattr(old, "__module__", None) == getattr(new, "__module__", None)
@@ -40,7 +41,7 @@ def qualified_name(value: Any) -> str | None:
     name = getattr(value, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or "<" in name:
         return None
-    if hasattr(value, "__self__"):  # a bound method is no other object's
+    if _is_bound(value):
         return None
     return f"{module}:{name}"
 
@@ -50,6 +51,12 @@ def module_of(value: Any) -> str:
     if isinstance(value, str):
         return value.partition(":")[0]
     return str(getattr(value, "__module__", None) or type(value).__module__)
+
+
+def _is_bound(value: Any) -> bool:
+    """Whether this is a method of an object, which is another thing for every object."""
+    owner = getattr(value, "__self__", None)
+    return owner is not None and not isinstance(owner, (type, ModuleType))
 
 
 def _state(function: Any) -> tuple[object, ...]:

@@ -91,7 +91,8 @@ def nobody(
     lines = [f"{who}: {_needs(registry, who, op, device)}" for who in _others(registry)]
     lines += [str(failure) for failure in registry.load_failures()]
     lines += [
-        f"backend {name!r}: TILEOPS_DISABLE_BACKENDS skips it" for name in registry.disabled()
+        f"backend {name!r} is skipped by TILEOPS_DISABLE_BACKENDS; unset it to have it back"
+        for name in registry.disabled()
     ]
     installed = "".join(f"\n  {line}" for line in lines) or " nobody"
     return OpNotAvailableError(
