@@ -9,6 +9,7 @@ import torch
 
 from tileops_core.errors import NotATensorError, SignatureError
 from tileops_core.plan.model import Plan
+from tileops_core.plan.sites import value_text
 from tileops_core.spans import Span
 
 
@@ -31,7 +32,7 @@ def admit(plan: Plan, inputs: Sequence[Any], out: Any) -> None:
 
 def _admit_one(op: str, name: str, value: Any, span: Span) -> None:
     if not isinstance(value, torch.Tensor):
-        got = "None" if value is None else f"{_short(value)} ({type(value).__name__})"
+        got = "None" if value is None else f"{value_text(value)} ({type(value).__name__})"
         raise NotATensorError(
             f"{op}: {name} must be a torch.Tensor, got {got}  [{span.short}]",
             op=op,
@@ -67,8 +68,3 @@ def _remedy(form: str) -> str:
     if form == "nested":
         return "torch.nested.to_padded_tensor"
     return ".dequantize()" if form == "quantized" else ".to_dense()"
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

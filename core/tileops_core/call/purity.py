@@ -25,8 +25,15 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors of one shape and dtype hold the same bits, NaNs included."""
     if a.numel() == 0:
         return True
-    flat_a, flat_b = (t.detach().contiguous().reshape(-1).view(torch.uint8) for t in (a, b))
+    flat_a, flat_b = map(_bytes, (a, b))
     return torch.equal(flat_a, flat_b)
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    # A copy, because strides of axes of length 1 may be anything, also in contiguous tensors, and
+    # only a copy has no negative or conjugate bit.
+    copy = tensor.detach().clone(memory_format=torch.contiguous_format)
+    return copy.resolve_conj().resolve_neg().reshape(-1).view(torch.uint8)
 
 
 class Purity:

@@ -21,7 +21,7 @@ from tileops_core.call.state import CalledOp
 from tileops_core.errors import BackendError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.contracts import Candidate
-from tileops_core.kernels.dispatch import decide
+from tileops_core.kernels.dispatch import decide, forward_of
 from tileops_core.kernels.dispatch import entry_for as kernel_entry
 from tileops_core.tensor_spec import TensorSpec
 
@@ -84,7 +84,7 @@ def resolve(op: CalledOp, entered: Entered, specs: tuple[TensorSpec | None, ...]
         (interface,) = op._construction.installed.interfaces
         candidate, entry = entry_for(op, binding, interface, call)
         entered.chosen[interface] = candidate
-        kernel = getattr(entry, "forward", entry)
+        kernel = forward_of(candidate, op._plan.op, entry)
         return Server(kernel, Blamed(str(binding.target), candidate.source), entry)
     return Server(op.forward, Blamed(str(binding.target)), None, is_body=True)
 
@@ -101,14 +101,14 @@ def entry_for(
         OpNotAvailableError: the op has no such interface, or nothing in-tree runs there.
         DispatchError: no kernel type, or more than one, claims the call.
     """
-    found = binding.entries_by_call.get((interface, call))
-    if found is not None:
-        known: tuple[Candidate, Any] = found
-        return known
     installed = op._construction.installed
     name = op._plan.op
     if interface in installed.interfaces:
         check_request(installed.interfaces[interface], call, op=name)
+    found = binding.entries_by_call.get((interface, call))
+    if found is not None:
+        known: tuple[Candidate, Any] = found
+        return known
     decision = decide(
         installed, name, interface, call, backend=binding.backend, order=backend_order(name)
     )

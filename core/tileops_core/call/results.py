@@ -11,7 +11,7 @@ from tileops_core.call.routes import Blamed, Route
 from tileops_core.call.writes import overlap
 from tileops_core.errors import BackendError
 from tileops_core.plan.model import OutputFacts, Plan
-from tileops_core.plan.sites import dtype_text, shape_text
+from tileops_core.plan.sites import dtype_text, shape_text, value_text
 
 
 def describe(value: object) -> str:
@@ -23,7 +23,7 @@ def describe(value: object) -> str:
         return f"a {type(value).__name__} of {len(value)}"
     if value is None:
         return "None"
-    return f"{value!r} ({type(value).__name__})"
+    return f"{value_text(value)} ({type(value).__name__})"
 
 
 def owner(blamed: Blamed) -> str:

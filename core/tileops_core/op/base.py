@@ -168,7 +168,7 @@ class Op:
         specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
         (interface,) = self._construction.installed.interfaces
         entry = self.kernel_for(interface, self.call_spec(*specs))
-        return getattr(entry, "forward", entry)(*inputs, **named)
+        return entry(*inputs, **named)
 
     def kernel_for(self, interface: str, call: CallSpec) -> Any:
         """The entry that serves a call of one of the op's kernel interfaces; built once, kept.
@@ -177,7 +177,10 @@ class Op:
             OpNotAvailableError: no such interface, or no kernel runs on the call's device.
             DispatchError: no kernel type, or more than one, claims the call.
         """
-        found = self._binding.entries_by_call.get((interface, call))
+        try:
+            found = self._binding.entries_by_call.get((interface, call))
+        except TypeError:  # something in the call spec is no key; the checks below name it
+            found = None
         if found is not None and not self._running.entered:
             return found[1]
         deciding = current(self)

@@ -83,13 +83,14 @@ class CheckEmitter:
 
     # -- pieces ---------------------------------------------------------------------------
 
-    def _site(self, name: str, declared: str, span: Span) -> str:
+    def site(self, name: str, declared: str, span: Span) -> str:
+        """Source of a new site."""
         self.sites.append(Site(self.signature.op, name, declared, span))
         return f"_sites[{len(self.sites) - 1}]"
 
-    def _evaluates(self, site: str, *exprs: Expr) -> None:
+    def evaluates(self, site: str, *exprs: Expr) -> None:
         """Note where we are before something that may refuse its values."""
-        if any(_may_refuse(node) for e in exprs for node in e.walk()):
+        if may_refuse(*exprs):
             self.writer.line(f"_at = {site}")
 
     def _values(self, expr: Expr) -> str:
@@ -109,8 +110,8 @@ class CheckEmitter:
         return "{" + ", ".join(f"{key!r}: {value}" for key, value in seen.items()) + "}"
 
     def _rule(self, rule: Rule) -> None:
-        site = self._site("", rule.text, rule.span)
-        self._evaluates(site, rule.expr)
+        site = self.site("", rule.text, rule.span)
+        self.evaluates(site, rule.expr)
         with self.writer.block(f"if not {self.expressions.write(rule.expr)}:"):
             self._explain(rule.expr, site)
             self.writer.line(f"raise {site}.rule({self._values(rule.expr)})")
@@ -129,7 +130,8 @@ class CheckEmitter:
             with self.writer.block("if _why is not None:"):
                 self.writer.line(f"raise {site}.failed(_why)")
 
-    def _rescue(self) -> None:
+    def rescue(self) -> None:
+        """Close a ``try``: a primitive's refusal becomes the error of the site noted last."""
         # First, because an axis that is not there is an IndexError too.
         with self.writer.block("except _SignatureError:"):
             self.writer.line("raise")
@@ -152,13 +154,13 @@ class CheckEmitter:
                     made = {p.name for p in self.signature.params}
                     self._ready_rules(pending, made)
                     for let in lets:
-                        site = self._site(let.name, f"let {let.name}", let.span)
-                        self._evaluates(site, let.expr)
+                        site = self.site(let.name, f"let {let.name}", let.span)
+                        self.evaluates(site, let.expr)
                         w.line(f"{let.name} = {self.expressions.write(let.expr)}")
                         made.add(let.name)
                         self._ready_rules(pending, made)
                     assert not pending, pending
-                self._rescue()
+                self.rescue()
             w.line(f"return {_tuple(self.statics)}")
 
     def _ready_rules(self, pending: list[Rule], made: set[str]) -> None:
@@ -187,8 +189,8 @@ class CheckEmitter:
                 self._device()
                 for step in self.solution.steps:
                     if isinstance(step, LetStep):
-                        site = self._site(step.let.name, f"let {step.let.name}", step.let.span)
-                        self._evaluates(site, step.let.expr)
+                        site = self.site(step.let.name, f"let {step.let.name}", step.let.span)
+                        self.evaluates(site, step.let.expr)
                         w.line(f"{step.let.name} = {self.expressions.write(step.let.expr)}")
                     elif step.tensor.optional is False:
                         self._tensor(step)
@@ -196,7 +198,7 @@ class CheckEmitter:
                         with w.block(f"if {has(step.tensor.name)}:"):
                             self._tensor(step)
                 self._conditions(after_solving=True)
-            self._rescue()
+            self.rescue()
             w.line(f"return {_tuple(self.facts)}")
 
     def _conditions(self, *, after_solving: bool) -> None:
@@ -217,8 +219,8 @@ class CheckEmitter:
     def _presence(self, tensor: Input) -> None:
         assert isinstance(tensor.optional, Expr)
         text = self.expressions.write(tensor.optional)
-        site = self._site(tensor.name, _condition_text(tensor), tensor.span)
-        self._evaluates(site, tensor.optional)
+        site = self.site(tensor.name, _condition_text(tensor), tensor.span)
+        self.evaluates(site, tensor.optional)
         with self.writer.block(f"if {has(tensor.name)} != bool({text}):"):
             values = self._values(tensor.optional)
             self.writer.line(f"raise {site}.presence({has(tensor.name)}, {values})")
@@ -235,7 +237,7 @@ class CheckEmitter:
         for tensor in self.signature.inputs:
             if tensor is first:
                 continue
-            site = self._site(tensor.name, tensor.shape_text, tensor.span)
+            site = self.site(tensor.name, tensor.shape_text, tensor.span)
             there = f"{has(tensor.name)} and " if tensor.optional is not False else ""
             if tensor.on_cpu:
                 w.use("_cpu", torch.device("cpu"))
@@ -250,10 +252,10 @@ class CheckEmitter:
         w, tensor = self.writer, step.tensor
         self._dtype(step)
         if tensor.contiguous:
-            site = self._site(tensor.name, tensor.shape_text, tensor.span)
+            site = self.site(tensor.name, tensor.shape_text, tensor.span)
             with w.block(f"if not {tensor.name}.is_contiguous():"):
                 w.line(f"raise {site}.contiguous()")
-        site = self._site(tensor.name, tensor.shape_text, tensor.shape_span)
+        site = self.site(tensor.name, tensor.shape_text, tensor.shape_span)
         w.line(f"_s = {tensor.name}.shape")
         if len(step.cases) == 1 and step.cases[0].case.when is None:
             self._case(step.cases[0], site)
@@ -274,10 +276,10 @@ class CheckEmitter:
 
     def _dtype(self, step: TensorStep) -> None:
         w, tensor = self.writer, step.tensor
-        site = self._site(tensor.name, tensor.dtype_text, tensor.dtype_span)
+        site = self.site(tensor.name, tensor.dtype_text, tensor.dtype_span)
         if step.binds_dtype is None:
             expected = self.expressions.write(tensor.dtype)
-            self._evaluates(site, tensor.dtype)
+            self.evaluates(site, tensor.dtype)
             with w.block(f"if {tensor.name}.dtype != {expected}:"):
                 w.line(f"raise {site}.dtype({tensor.name}.dtype, {expected})")
             return
@@ -302,12 +304,12 @@ class CheckEmitter:
             only = case.steps[0]
             if isinstance(only, CheckRun):
                 run = self.expressions.write(only.run)
-                self._evaluates(site, only.run)
+                self.evaluates(site, only.run)
                 with w.block(f"if _s != {run}:"):
                     w.line(f"raise {site}.shape(_s, {self._expected(case, known)})")
                 return
         least = _count(case.ones, case.runs, self.expressions)
-        self._evaluates(site, *case.runs)
+        self.evaluates(site, *case.runs)
         with w.block(f"if len(_s) {'<' if case.open else '!='} {least}:"):
             w.line(f"raise {site}.rank(_s, {least}, {case.open})")
         for step in case.steps:
@@ -324,7 +326,7 @@ class CheckEmitter:
                 value = f"_s[{start or ''}:{stop or ''}]" if start or stop else "_s"
                 self._give(name, value, perhaps, f"{site}.shape(_s, {expected})")
             case CheckRun(place=place, run=run):
-                self._evaluates(site, run)
+                self.evaluates(site, run)
                 w.line(f"_run = {write(run)}")
                 if place.from_right:
                     w.line(f"_i = {self._edge(place) or 'len(_s)'} - len(_run)")
@@ -334,7 +336,7 @@ class CheckEmitter:
                     w.line(f"raise {site}.shape(_s, {expected})")
             case CheckAxis(place=place, axis=axis):
                 at, where = self._axis_at(place)
-                self._evaluates(site, axis)
+                self.evaluates(site, axis)
                 with w.block(f"if _s[{at}] != {write(axis)}:"):
                     w.line(f"raise {site}.shape(_s, {expected}, {where})")
             case SolveAxis(place=place, name=name, coefficient=1, rest=None, perhaps=perhaps):
@@ -343,7 +345,7 @@ class CheckEmitter:
             case SolveAxis(place=place, name=name, coefficient=factor, rest=rest, perhaps=perhaps):
                 at, where = self._axis_at(place)
                 if rest is not None:
-                    self._evaluates(site, rest)
+                    self.evaluates(site, rest)
                 less = "" if rest is None else f" - {write(rest)}"
                 w.line(f"_v = _s[{at}]{less}")
                 whole = f" or _v % {factor} != 0" if factor > 1 else ""
@@ -406,8 +408,12 @@ def default_device(*tensors: torch.Tensor | None) -> torch.device:
     return torch.device("cpu")
 
 
+def may_refuse(*exprs: Expr) -> bool:
+    """Whether evaluating can raise: there is a primitive, a division or an index."""
+    return any(_may_refuse(node) for expr in exprs for node in expr.walk())
+
+
 def _may_refuse(node: Expr) -> bool:
-    """Whether evaluating this node by itself can raise: a primitive, a division, an index."""
     if isinstance(node, Call):
         return node.function not in ("present", "len", "bytes")
     if isinstance(node, Binary):

@@ -7,7 +7,7 @@ output; ``written(statics, facts)`` the names of the inputs written; ``flops`` a
 
 from __future__ import annotations
 
-from tileops_core.plan.emit_check import CheckEmitter
+from tileops_core.plan.emit_check import CheckEmitter, may_refuse
 from tileops_core.signature.model import Output, ShapeCase
 from tileops_core.spec.expressions import Call, Expr, Name
 
@@ -16,6 +16,7 @@ class ResultEmitter:
     """Writes the functions that follow from a call's facts."""
 
     def __init__(self, checks: CheckEmitter) -> None:
+        self.checks = checks
         self.signature = checks.signature
         self.writer = checks.writer
         self.write = checks.expressions.write
@@ -45,10 +46,25 @@ class ResultEmitter:
         w = self.writer
         with w.block("def outputs(_static, _facts):"):
             self._unpack()
-            results = []
-            for i, output in enumerate(self.signature.outputs):
+            if not any(may_refuse(*_read(output)) for output in self.signature.outputs):
+                self._return_outputs()
+                return
+            with w.block("try:"):
+                self._return_outputs()
+            self.checks.rescue()
+
+    def _return_outputs(self) -> None:
+        w, results = self.writer, []
+        for i, output in enumerate(self.signature.outputs):
+            if not may_refuse(*_read(output)):
                 results.append(self._output(output, f"_out{i}"))
-            w.line(f"return ({''.join(f'{r}, ' for r in results)})")
+                continue
+            site = self.checks.site(output.name, output.shape_text, output.shape_span)
+            w.line(f"_at = {site}")
+            # Evaluated here, not in the return: what refuses must be what was noted last.
+            w.line(f"_out{i} = {self._output(output, f'_out{i}')}")
+            results.append(f"_out{i}")
+        w.line(f"return ({''.join(f'{r}, ' for r in results)})")
 
     def _output(self, output: Output, name: str) -> str:
         """Source of one output's ``(shape, dtype)``; branches are written to ``name`` first."""
@@ -108,6 +124,13 @@ class ResultEmitter:
             for name in sorted(_measured(expr)):
                 w.line(f"_bytes_{name} = _nbytes[{name!r}]")
             w.line(f"return {self.write(expr)}")
+
+
+def _read(output: Output) -> tuple[Expr, ...]:
+    """All expressions that an output's facts come from."""
+    conditions = [output.nullable, *(case.when for case in output.shape)]
+    axes = [axis for case in output.shape for axis in case.axes]
+    return (output.dtype, *axes, *(c for c in conditions if c is not None))
 
 
 def _measured(expr: Expr) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import torch
 
 from tileops_core.errors import SignatureError
-from tileops_core.plan.sites import dtype_text
+from tileops_core.plan.sites import dtype_text, value_text
 from tileops_core.signature.kinds import (
     AxesKind,
     BoolKind,
@@ -48,7 +48,7 @@ def _refuse(op: str, param: Param, value: Any, due: str) -> NoReturn:
     if isinstance(param.kind, EnumKind) and isinstance(value, str):
         hint = did_you_mean(value, param.kind.words)
     raise SignatureError(
-        f"{op}: {param.name} must be {due}, got {value!r} ({type(value).__name__}){hint}"
+        f"{op}: {param.name} must be {due}, got {value_text(value)} ({type(value).__name__}){hint}"
         f"  [{param.span.short}]",
         op=op,
         tensor=param.name,

@@ -22,6 +22,12 @@ def dtype_text(dtype: object) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def value_text(value: object) -> str:
+    """A value of the caller's in at most a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def shape_text(shape: Sequence[object]) -> str:
     """A shape as a tuple; unknown axes are names."""
     inner = ", ".join(str(n) for n in shape)
@@ -175,6 +181,6 @@ def _is_literal(declared: str) -> bool:
 
 def _values(values: Mapping[str, Any]) -> str:
     return ", ".join(
-        f"{name}={dtype_text(value) if isinstance(value, torch.dtype) else repr(value)}"
+        f"{name}={dtype_text(value) if isinstance(value, torch.dtype) else value_text(value)}"
         for name, value in values.items()
     )
