@@ -56,14 +56,16 @@ class ResultEmitter:
     def _return_outputs(self) -> None:
         w, results = self.writer, []
         for i, output in enumerate(self.signature.outputs):
-            if not may_refuse(*_read(output)):
-                results.append(self._output(output, f"_out{i}"))
-                continue
-            site = self.checks.site(output.name, output.shape_text, output.shape_span)
-            w.line(f"_at = {site}")
-            # Evaluated here, not in the return: what refuses must be what was noted last.
-            w.line(f"_out{i} = {self._output(output, f'_out{i}')}")
-            results.append(f"_out{i}")
+            name, refusing = f"_out{i}", may_refuse(*_read(output))
+            if refusing:
+                site = self.checks.site(output.name, output.shape_text, output.shape_span)
+                w.line(f"_at = {site}")
+            facts = self._output(output, name)
+            if refusing and facts != name:
+                # Evaluated here, not in the return: what refuses must be what was noted last.
+                w.line(f"{name} = {facts}")
+                facts = name
+            results.append(facts)
         w.line(f"return ({''.join(f'{r}, ' for r in results)})")
 
     def _output(self, output: Output, name: str) -> str:
