@@ -180,6 +180,16 @@ def test_rotary_embedding_equals_complex_products(
     check(check_close, result, expected, inputs, dtype)
 
 
+@pytest.mark.parametrize("lengths", [(5, 9), (7, 7), (1, 6), (6, 4)], ids=str)
+@pytest.mark.parametrize("heads", [(4, 4), (6, 2)], ids=str)
+def test_torch_s_causal_kernels_equal_the_loop(lengths, heads, monkeypatch, check_close):
+    monkeypatch.setattr(attention, "_CAUSAL_KERNELS", {"cpu"})
+    inputs = tensors(torch.float32, 2, *lengths, *heads)
+    result = gqa_dense(*inputs, is_causal=True, sm_scale=0.3)
+    assert result.is_contiguous()
+    check(check_close, result, by_token(*inputs, causal=True, scale=0.3), inputs)
+
+
 def test_turning_keeps_lengths():
     x = torch.randn(1, 1001, 2, 96, dtype=torch.float64)
     cos, sin = angles(1001, 48, torch.float64)
