@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from typing import Any, NoReturn
 
@@ -79,7 +80,8 @@ def _as(kind: Kind, value: Any) -> Any:
         case EnumKind(words=words):
             if not isinstance(value, str) or value not in words:
                 raise _Refused(f"one of {', '.join(map(repr, words))}")
-            return str(value)
+            # The word itself: a member of an enumeration of strings prints its own name.
+            return words[words.index(value)]
         case DTypeKind(members=members):
             return _dtype(value, members)
         case ShapeKind():
@@ -91,7 +93,7 @@ def _as(kind: Kind, value: Any) -> Any:
         case ScalarKind(types=types):
             return _scalar(value, types)
         case DeviceKind():
-            return None if value is None else torch.device(value)
+            return _device(value)
     raise AssertionError(f"no parameter has kind {kind}")
 
 
@@ -179,12 +181,23 @@ def _dtype(value: Any, members: tuple[str, ...] | None) -> torch.dtype:
     return value
 
 
+def _device(value: Any) -> torch.device | None:
+    if value is None or isinstance(value, torch.device):
+        return value
+    try:
+        if isinstance(value, str):
+            return torch.device(value)
+    except RuntimeError:
+        pass
+    raise _Refused("a torch device, its name or None")
+
+
 def _scalar(value: Any, types: tuple[str, ...]) -> Any:
     due = " or ".join({"str": "a string", "int": "an int"}.get(t, f"a {t}") for t in types)
     if isinstance(value, str):
         if "str" not in types:
             raise _Refused(due)
-        return str(value)
+        return str.__str__(value)
     if isinstance(value, torch.Tensor):
         raise _Refused(due)
     if _is_bool(value):
@@ -192,15 +205,16 @@ def _scalar(value: Any, types: tuple[str, ...]) -> Any:
             raise _Refused(due)
         return bool(value)
     one = _single(value)
-    if one is not None:
-        if "int" in types:
-            return one
-        if "float" in types:
-            return float(one)
-        raise _Refused(due)
-    # numpy's float64 is a float; its float32 has __float__ only.
-    if "float" in types and not isinstance(value, complex) and hasattr(value, "__float__"):
-        return float(value)
-    if "complex" in types and isinstance(value, complex):
-        return complex(value)
+    if one is not None and "int" in types:
+        return one
+    # numpy's float64 is a float and its complex128 a complex; of the others, the numeric tower
+    # alone tells the real ones.
+    real = isinstance(value, numbers.Real) or not isinstance(value, numbers.Complex)
+    try:
+        if "float" in types and real and hasattr(value, "__float__"):
+            return float(value)
+        if "complex" in types and isinstance(value, numbers.Complex):
+            return complex(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise _Refused(f"{due} ({error})") from None
     raise _Refused(due)
