@@ -74,10 +74,13 @@ def _by_hand(library: Library, effort: Effort) -> float:
     "reference", "RMSNorm, no target named: the reference", "us", None, not_at_peer=ONLY_OURS
 )
 def _reference(library: Library, effort: Effort) -> float:
+    from tileops_core import TensorSpec
+
     op, tensors = library.make("RMSNormFwdOp", (WIDTH,)), tensors_for("RMSNormFwdOp")
     op(*tensors)
-    (kernel,) = op.iter_kernels()
-    return overhead_us(op, kernel, tensors, rounds=effort.rounds, loops=effort.loops)
+    (interface,) = op.last_call.served_by.kernels
+    kernel = op.kernel_for(interface, op.call_spec(*map(TensorSpec.of, tensors)))
+    return overhead_us(op, kernel.forward, tensors, rounds=effort.rounds, loops=effort.loops)
 
 
 @SECTION.add(

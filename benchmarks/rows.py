@@ -30,7 +30,7 @@ class Effort:
 
 
 FULL = Effort(processes=3, rounds=61, loops=400, fresh=40, starts=5, shapes=10_000)
-QUICK = Effort(processes=1, rounds=15, loops=200, fresh=20, starts=1, shapes=10_000)
+QUICK = Effort(processes=1, rounds=15, loops=200, fresh=20, starts=2, shapes=10_000)
 EFFORTS = {"full": FULL, "quick": QUICK}
 
 
