@@ -15,7 +15,7 @@ _FEW = 1 << 14
 """Below this many elements torch's own composition wins: it has fewer calls, but more passes."""
 
 _TORCH_ROUNDS_ONCE = TorchVersion(torch.__version__) >= "2.11"
-"""Versions before some 2.9 round before the weight as well; 2.11 and 2.13 were looked at."""
+"""Older ones round before the weight as well; 2.11 and 2.13 were looked at."""
 
 
 def rms_norm(
