@@ -113,11 +113,16 @@ class _Builder:
             lets=lets,
             rules=rules,
             roofline=roofline,
-            workloads=build_rows(spec.workloads, indices, params, inputs, problems),
+            workloads=build_rows(spec.workloads, indices, params, inputs, self._broken(), problems),
             entry_hash="",
             span=spec.span,
         )
         return attrs.evolve(signature, entry_hash=entry_hash(signature))
+
+    def _broken(self) -> frozenset[str]:
+        """The indices and parameters whose kind could not be told."""
+        declared = {**self.indices, **self.params}
+        return frozenset(name for name, kind in declared.items() if kind is None)
 
     def _index_kind(self, kind: Any) -> Kind | None:
         try:

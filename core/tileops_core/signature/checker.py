@@ -1,8 +1,4 @@
-"""Kinds of expressions: every name resolved, every argument of the kind that its place takes.
-
-Conditions narrow: behind ``present(v)`` stands a ``v`` with a value, behind ``x == 'a'`` an ``x``
-that is ``'a'``; in ``a and b``, ``a or b``, ``x if c else y``, as Python evaluates them.
-"""
+"""Kinds of expressions: every name resolved, every argument of the kind that its place takes."""
 
 from __future__ import annotations
 
@@ -31,6 +27,7 @@ from tileops_core.signature.kinds import (
     is_int,
     is_number,
 )
+from tileops_core.signature.narrowing import NOTHING, Known, implied, members_of
 from tileops_core.signature.primitives import PRIMITIVES, Argument, joined_number
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.types import describe
@@ -52,23 +49,6 @@ from tileops_core.spec.expressions import (
     Unary,
 )
 from tileops_core.suggest import did_you_mean, listed
-
-
-@attrs.frozen(slots=True)
-class Known:
-    """What the conditions around an expression have settled."""
-
-    present: frozenset[str] = frozenset()
-    narrowed: Mapping[str, Kind] = attrs.field(factory=dict)
-
-    def and_also(self, other: Known) -> Known:
-        """Both together."""
-        if not other.present and not other.narrowed:
-            return self
-        return Known(self.present | other.present, {**self.narrowed, **other.narrowed})
-
-
-NOTHING = Known()
 
 
 @attrs.frozen(slots=True)
@@ -211,7 +191,7 @@ class Checker:
         )
 
     def _overlap(self, left: Kind, right: Kind, span: Span) -> None:
-        one, other = _members(left), _members(right)
+        one, other = members_of(left), members_of(right)
         if one is None or other is None or set(one) & set(other):
             return
         hint = did_you_mean(other[0], one) or did_you_mean(one[0], other)
@@ -224,14 +204,16 @@ class Checker:
     def _bool_op(self, expr: BoolOp, known: Known) -> Kind | None:
         for item in expr.items:
             self.boolean(item, known)
-            known = known.and_also(self.implied(item, expr.op == "and", known))
+            known = known.and_also(implied(item, expr.op == "and", self.scope.kinds, known))
         return BOOL
 
     def _if_else(self, expr: IfElse, known: Known) -> Kind | None:
         self.boolean(expr.condition, known)
-        then = self.kind(expr.then, known.and_also(self.implied(expr.condition, True, known)))
+        then = self.kind(
+            expr.then, known.and_also(implied(expr.condition, True, self.scope.kinds, known))
+        )
         otherwise = self.kind(
-            expr.otherwise, known.and_also(self.implied(expr.condition, False, known))
+            expr.otherwise, known.and_also(implied(expr.condition, False, self.scope.kinds, known))
         )
         if then is None or otherwise is None:
             return None
@@ -378,47 +360,6 @@ class Checker:
         element = inner.kind(expr.element, known)
         return element and EachKind(element)
 
-    def implied(self, expr: Expr, truth: bool, known: Known = NOTHING) -> Known:
-        """What holds where a condition is true, or where it is false."""
-        if isinstance(expr, Unary) and expr.op == "not":
-            return self.implied(expr.operand, not truth, known)
-        if isinstance(expr, BoolOp) and (expr.op == "and") == truth:
-            result = NOTHING
-            for item in expr.items:
-                result = result.and_also(self.implied(item, truth, known.and_also(result)))
-            return result
-        if isinstance(expr, Call) and expr.function == "present" and truth and expr.args:
-            name = expr.args[0]
-            return Known(frozenset({name.id})) if isinstance(name, Name) else NOTHING
-        if isinstance(expr, Compare) and len(expr.rest) == 1:
-            return self._implied_by_comparison(expr, truth, known)
-        return NOTHING
-
-    def _implied_by_comparison(self, expr: Compare, truth: bool, known: Known) -> Known:
-        op, right = expr.rest[0]
-        words = _literals(right)
-        if op not in ("==", "!=", "in", "not in") or words is None:
-            return NOTHING
-        if isinstance(expr.first, Name):
-            name, kind = expr.first.id, known.narrowed.get(expr.first.id)
-            kind = kind or self.scope.kinds.get(name)
-        elif isinstance(expr.first, Field) and isinstance(expr.first.value, Name):
-            name = f"{expr.first.value.id}.value"
-            outer = self.scope.kinds.get(expr.first.value.id)
-            kind = known.narrowed.get(name) or (outer.of if isinstance(outer, MaybeKind) else None)
-        else:
-            return NOTHING
-        members = _members(kind) if kind else None
-        if members is None or kind is None:
-            return NOTHING
-        inside = (op in ("==", "in")) == truth
-        left = tuple(member for member in members if (member in words) == inside)
-        if not left:
-            return NOTHING
-        return Known(
-            narrowed={name: EnumKind(left) if isinstance(kind, EnumKind) else DTypeKind(left)}
-        )
-
     def _maybe_none(self, expr: Expr, noun: str) -> None:
         name = expr.id if isinstance(expr, Name) else "v"
         self.problems.add(
@@ -443,26 +384,6 @@ class Checker:
 
 def _is_tuple(kind: Kind) -> bool:
     return isinstance(kind, (ShapeKind, TupleKind, IntTupleKind))
-
-
-def _members(kind: Kind) -> tuple[str, ...] | None:
-    if isinstance(kind, EnumKind):
-        return kind.words
-    return kind.members if isinstance(kind, DTypeKind) else None
-
-
-def _literals(expr: Expr) -> frozenset[str] | None:
-    """The words and dtype constants of an expression made of nothing else."""
-    items = expr.items if isinstance(expr, TupleOf) else (expr,)
-    found = set()
-    for item in items:
-        if isinstance(item, Const) and isinstance(item.value, str):
-            found.add(item.value)
-        elif isinstance(item, Name) and item.id in DTYPES:
-            found.add(item.id)
-        else:
-            return None
-    return frozenset(found)
 
 
 def _joined(left: Kind, right: Kind) -> Kind | None:

@@ -21,10 +21,20 @@ def build_rows(
     indices: tuple[IndexDecl, ...],
     params: tuple[Param, ...],
     inputs: tuple[Input, ...],
+    broken: frozenset[str],
     problems: Problems,
 ) -> tuple[Workload, ...]:
-    """The rows as workloads. Whether a row fits its branch is found out by instantiating it."""
-    builder = _Rows(indices, params, inputs, problems)
+    """The rows as workloads. Whether a row fits its branch is found out by instantiating it.
+
+    Args:
+        rows: The rows as they are written.
+        indices: The signature's indices.
+        params: Its parameters.
+        inputs: Its inputs.
+        broken: Names whose declarations are wrong, so that nothing can be said of their values.
+        problems: Receives what is wrong with the rows.
+    """
+    builder = _Rows(indices, params, inputs, broken, problems)
     return tuple(builder.row(row) for row in rows)
 
 
@@ -34,10 +44,14 @@ class _Rows:
         indices: tuple[IndexDecl, ...],
         params: tuple[Param, ...],
         inputs: tuple[Input, ...],
+        broken: frozenset[str],
         problems: Problems,
     ) -> None:
+        self.broken = broken
         self.params: dict[str, Kind] = {param.name: param.kind for param in params}
-        self.required = [param.name for param in params if param.default is REQUIRED]
+        self.required = [
+            param.name for param in params if param.default is REQUIRED and param.name not in broken
+        ]
         self.lengths: dict[str, Kind] = {}
         self.dtypes: dict[str, Kind] = {}
         for index in indices:
@@ -92,6 +106,8 @@ class _Rows:
     def _check(self, values: Mapping[str, Written], kinds: Mapping[str, Kind], what: str) -> None:
         for name, written in values.items():
             kind = kinds.get(name)
+            if name in self.broken:
+                continue
             if kind is None:
                 self.problems.add(
                     "row",

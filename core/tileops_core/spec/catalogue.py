@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -74,7 +77,7 @@ class ManifestFile:
         """Read a file that is not YAML as a whole entry by entry, so that one fault stays one."""
         lines = self.source.lines
         starts = [n for n, line in enumerate(lines) if line[:1].isalpha() and ":" in line]
-        for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        for start, stop in itertools.pairwise([*starts, len(lines)]):
             piece = "\n" * start + "\n".join(lines[start:stop])
             try:
                 self._keep(compose(Source(self.source.path, piece)))
@@ -227,14 +230,13 @@ def load_spec_from(source: Any, op: str) -> Spec:
     """
     if isinstance(source, Mapping):
         file = ManifestFile(f"<spec of {op}>", _text_of(source, op))
-    else:
+    elif isinstance(source, (str, os.PathLike)):
         try:
-            with open(source, encoding="utf-8") as handle:
-                file = ManifestFile(str(source), handle.read())
-        except (OSError, TypeError, UnicodeDecodeError) as error:
-            raise ManifestError(
-                f"{op}: the entry cannot be read from {source!r}: {error}"
-            ) from error
+            file = ManifestFile(os.fspath(source), Path(source).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ManifestError(f"{op}: no entry can be read from {source!r}: {error}") from error
+    else:
+        raise ManifestError(f"{op}: spec is {source!r}, a mapping or the path of a file is due")
     if op not in file.ops:
         if file.problems:
             raise manifest_error(op, file.problems)

@@ -66,7 +66,7 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.ASCII,
 )
-_NAME = re.compile(r"[A-Za-z][A-Za-z_0-9]*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z][A-Za-z_0-9]{0,63}", re.ASCII)
 _HARMLESS = frozenset({"and", "or", "not", "if", "else", "in", "for"})
 _PREFIXES = frozenset({"-", "+", "not", "*"})
 _NOUNS: dict[type[ast.AST], str] = {

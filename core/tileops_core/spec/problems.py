@@ -25,7 +25,6 @@ CODES: Mapping[str, str] = MappingProxyType(
         "file-family": "A file is named after the family of its entries.",
         "empty-file": "A manifest file has no entry.",
         "duplicate-op": "Two files have an entry for the same op.",
-        "unknown-op": "No entry has that name.",
         "expression-syntax": "The text is no expression.",
         "expression-size": "The expression is longer or deeper than the language allows.",
         "not-in-language": "The expression uses something that the closed language lacks.",

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+
+from tileops_core.signature.kinds import (
+    ANY_DTYPE,
+    BOOL,
+    DIM,
+    INT,
+    SHAPE,
+    AxesKind,
+    DeviceKind,
+    DTypeKind,
+    EnumKind,
+    IntTupleKind,
+    MaybeKind,
+    ScalarKind,
+)
+from tileops_core.signature.types import (
+    TypeTextError,
+    describe,
+    family_param_kind,
+    index_kind,
+    misfit,
+    param_kind,
+    python_annotation,
+)
+
+KINDS = [
+    ("bool", BOOL, "bool"),
+    ("int", INT, "int"),
+    ("int | None", MaybeKind(INT), "int | None"),
+    ("float", ScalarKind(("float",)), "float"),
+    ("float | None", MaybeKind(ScalarKind(("float",))), "float | None"),
+    ("int | float", ScalarKind(("int", "float")), "int | float"),
+    ("Number", ScalarKind(("int", "float", "bool")), "int | float | bool"),
+    ("Number | None", MaybeKind(ScalarKind(("int", "float", "bool"))), "int | float | bool | None"),
+    ("str", ScalarKind(("str",)), "str"),
+    ("'none' | 'tanh'", EnumKind(("none", "tanh")), "Literal['none', 'tanh']"),
+    ('"a|b" | "c"', EnumKind(("a|b", "c")), "Literal['a|b', 'c']"),
+    ("'silu' | None", MaybeKind(EnumKind(("silu",))), "Literal['silu'] | None"),
+    ("float16 | bfloat16", DTypeKind(("float16", "bfloat16")), "torch.dtype | str"),
+    ("float32 | None", MaybeKind(DTypeKind(("float32",))), "torch.dtype | str | None"),
+    ("torch.dtype", ANY_DTYPE, "torch.dtype | str"),
+    ("list[int] | tuple[int, ...]", SHAPE, "Sequence[int]"),
+    ("int | list[int] | tuple[int, ...]", AxesKind(optional=False), "int | Sequence[int]"),
+    (
+        "int | list[int] | tuple[int, ...] | None",
+        AxesKind(optional=True),
+        "int | Sequence[int] | None",
+    ),
+    ("int | tuple[int, int]", IntTupleKind(2), "int | Sequence[int]"),
+    ("int | tuple[int] | None", MaybeKind(IntTupleKind(1)), "int | Sequence[int] | None"),
+    ("torch.device | str | None", DeviceKind(), "torch.device | str | None"),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "annotation"), KINDS)
+def test_a_parameters_type_gives_its_kind_and_annotation(text, kind, annotation):
+    assert param_kind(text) == kind
+    assert python_annotation(kind) == annotation
+    assert describe(kind)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "|",
+            "int |",
+            "int | int",
+            "complicated",
+            "list[int]",
+            "dict",
+            "'open",
+            "''",
+            "'a' | b",
+        ),
+        *("int | tuple[int", "float16 | int", "None", "bool | 'a'", "Tensor", "float16 | 'a'"),
+    ],
+)
+def test_a_type_that_the_manifest_does_not_know_is_refused(text):
+    with pytest.raises(TypeTextError):
+        param_kind(text)
+
+
+def test_an_index_is_a_length_a_shape_or_a_dtype():
+    assert index_kind("Dim") == DIM
+    assert index_kind("Shape") == SHAPE
+    assert index_kind("DType[float16 | bool]") == DTypeKind(("float16", "bool"))
+
+
+@pytest.mark.parametrize(
+    "text", ["dim", "Int", "DType", "DType[]", "DType[half]", "DType[bool | bool]", "Shape[2]"]
+)
+def test_other_kinds_of_index_are_refused(text):
+    with pytest.raises(TypeTextError):
+        index_kind(text)
+
+
+def test_a_type_familys_parameter_is_a_length_a_shape_or_finite():
+    assert family_param_kind("Bool") == BOOL
+    assert family_param_kind("Dim") == DIM
+    assert family_param_kind("'1d' | '2d'") == EnumKind(("1d", "2d"))
+    with pytest.raises(TypeTextError):
+        family_param_kind("float")
+
+
+@pytest.mark.parametrize(
+    ("text", "good", "bad"),
+    [
+        ("bool", [True, False], [0, 1, "true", None]),
+        ("int", [0, -3], [True, 1.0, "1", None]),
+        ("float", [0.5], [1, True, "0.5", None]),
+        ("int | float", [1, 0.5], [True, "1"]),
+        ("float | None", [None, 1.0], [1, False]),
+        ("'a' | 'b'", ["a"], ["c", None, 1]),
+        ("float16 | None", ["float16", None], ["float32", "half", 1]),
+        ("torch.dtype", ["int64"], ["int63"]),
+        ("list[int] | tuple[int, ...]", [(), (1, 2)], [1, (-1,), (1.0,), (True,), None]),
+        ("int | list[int] | tuple[int, ...] | None", [1, (-1, 0), None], [1.0, (None,), True]),
+        ("int | list[int] | tuple[int, ...]", [1, (-1, 0)], [None]),
+        ("int | tuple[int, int]", [1, (1, 2)], [(1,), (1, 2, 3), None]),
+        ("torch.device | str | None", [None, "cpu"], [1]),
+    ],
+)
+def test_a_value_of_another_type_is_refused_however_alike(text, good, bad):
+    """MAN-08."""
+    kind = param_kind(text)
+    assert [misfit(value, kind) for value in good] == [None] * len(good)
+    assert all(misfit(value, kind) for value in bad)
+
+
+def test_an_int_for_a_float_is_told_the_float():
+    assert misfit(1, param_kind("float | None")) == "1 is an int, write 1.0"
