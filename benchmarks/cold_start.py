@@ -1,7 +1,7 @@
 """What a process pays before its first call: import, first construction, peak memory.
 
 Every case is a process of its own. The cases of both libraries and of `import torch` alone are
-started in turn, after one start of each that is not counted (it compiles bytecode).
+started in turn; the first starts do not count, for they compile bytecode.
 """
 
 from __future__ import annotations
@@ -61,7 +61,6 @@ def peak():
 import json
 print(json.dumps({{"peak": peak(), "times": times, "ops": len(ops)}}))
 """
-UNCOUNTED = 1
 LONG = ("all",)
 """Cases that are started every second time only."""
 
@@ -162,12 +161,13 @@ def run(
         Per library the rows' values by key.
     """
     samples = {library: Samples() for library in environments}
-    for number in range(effort.starts + UNCOUNTED):
+    for number in range(effort.warm_starts + effort.starts):
+        counted = number >= effort.warm_starts
         for library, environment in environments.items():
             for case, program in programs_of(library).items():
                 if case in samples[library].failures or (case in LONG and number % 2):
                     continue
-                _start(samples[library], case, program, environment, number >= UNCOUNTED)
+                _start(samples[library], case, program, environment, counted)
     return {
         library: {row.key: measured(row, found) for row in SECTION}
         for library, found in samples.items()

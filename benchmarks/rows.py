@@ -17,7 +17,8 @@ class Effort:
         rounds: Interleaved timed blocks per row and process.
         loops: Calls in one timed block.
         fresh: Instances or shapes used up by one timed block of a row that needs new ones.
-        starts: Processes started per case of the cold start.
+        warm_starts: Processes of the cold start that only compile bytecode, per case.
+        starts: Processes of the cold start that count, per case.
         shapes: Shapes in the row of shapes that are seen once each.
     """
 
@@ -25,13 +26,16 @@ class Effort:
     rounds: int
     loops: int
     fresh: int
+    warm_starts: int
     starts: int
     shapes: int
 
 
-FULL = Effort(processes=3, rounds=61, loops=400, fresh=40, starts=5, shapes=10_000)
-QUICK = Effort(processes=1, rounds=15, loops=200, fresh=20, starts=2, shapes=10_000)
-EFFORTS = {"full": FULL, "quick": QUICK}
+FULL = Effort(processes=3, rounds=61, loops=400, fresh=40, warm_starts=1, starts=5, shapes=10_000)
+QUICK = Effort(processes=1, rounds=15, loops=200, fresh=20, warm_starts=1, starts=2, shapes=10_000)
+SMOKE = Effort(processes=1, rounds=1, loops=2, fresh=2, warm_starts=0, starts=1, shapes=20)
+"""Says whether every row can be measured; its figures mean nothing."""
+EFFORTS = {"full": FULL, "quick": QUICK, "smoke": SMOKE}
 
 
 @dataclass(frozen=True)
