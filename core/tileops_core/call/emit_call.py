@@ -1,9 +1,9 @@
 """Write the code of a call on a known route, once per op class.
 
 One emitter, two functions: ``__call__`` asks first whether the tensors are plain and nobody is
-watching (the predicate), ``node`` does not. Both make the call's key, look up the route, run it
-and check the result. Whatever is unusual leaves for :mod:`tileops_core.call.modes` or
-:mod:`tileops_core.call.pipeline`; nothing here decides anything.
+watching (the predicate); ``node`` does not, and takes every argument in order. Both make the
+call's key, look up the route, run it and check the result. Whatever is unusual leaves for
+:mod:`tileops_core.call.modes` or :mod:`tileops_core.call.pipeline`; nothing here decides anything.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import FunctionType
 
 import torch
 
-from tileops_core.call import checking, modes, pipeline, torch_private
+from tileops_core.call import checking, grad, modes, pipeline, torch_private
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.kinds import DTypeKind
@@ -40,6 +40,7 @@ class CallEmitter:
         w.use("_grad_on", torch.is_grad_enabled)
         w.use("_watching", checking.WATCHING)
         w.use("_unusual", modes.unusual)
+        w.use("_with_grad", grad.node_with_grad)
         w.use("_miss", pipeline.miss)
         w.use("_recheck", pipeline.recheck)
         w.use("_blame", pipeline.blame_kernel)
@@ -85,7 +86,7 @@ class CallEmitter:
     def _predicate(self) -> None:
         w = self.writer
         tests = [f"not {self._plain(name)}" for name in self._names]
-        grad = [
+        wants_grad = [
             f"({n} is not None and {n}.requires_grad)"
             if self._is_optional(n)
             else f"{n}.requires_grad"
@@ -101,12 +102,13 @@ class CallEmitter:
             w.line("or _fx._is_fx_tracing_flag")
             w.line("or _forward_ad._current_level >= 0")
             w.line("or _watching")
-            if grad:
-                with w.block("or (("):
-                    self._any_of(grad)
-                w.line(") and _grad_on())")
         with w.block("):"):
             w.line(f"return _unusual(self, {self._rest()})")
+        if wants_grad:
+            with w.block("if ("):
+                self._any_of(wants_grad)
+            with w.block(") and _grad_on():"):
+                w.line(f"return _with_grad(self, {self._rest()})")
 
     def _any_of(self, tests: list[str]) -> None:
         for i, test in enumerate(tests):
@@ -203,10 +205,15 @@ class CallEmitter:
                 wrong = self._wrong(item, f"{due}[0]", f"{due}[1]")
                 tests += wrong if output.nullable is None else [_if_there(item, due, wrong)]
             tests += [self._same_memory(i, j) for i in range(len(outputs)) for j in range(i)]
-        with w.block("if _route.fresh and (" if self.plan.may_write else "if ("):
-            self._any_of(tests)
-        with w.block("):"):
-            w.line(f"_result = _recheck(self, _route, {self._inputs()}, _result)")
+        recheck = f"_result = _recheck(self, _route, {self._inputs()}, _result)"
+        with w.block("try:"):
+            with w.block("if _route.fresh and (" if self.plan.may_write else "if ("):
+                self._any_of(tests)
+            with w.block("):"):
+                w.line(recheck)
+        # Some layouts refuse to be asked; such a result cannot be right either.
+        with w.block("except RuntimeError:"):
+            w.line(recheck)
 
     def _wrong(self, result: str, shape: str, dtype: str) -> list[str]:
         """Tests that are true if a new output is, or may be, not what is due."""
@@ -242,7 +249,7 @@ class CallEmitter:
             self._predicate()
             self._body()
         w.line("")
-        with w.block(f"def node({self._arguments()}):"):
+        with w.block(f"def node({', '.join(['self', *self._names])}):"):
             self._body()
         functions = compile_source(w, f"<tileops call {self.plan.op}>")
         call, node = functions["__call__"], functions["node"]

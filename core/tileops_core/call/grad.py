@@ -59,6 +59,18 @@ def needs_grad(tensors: Tensors) -> bool:
     return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
 
 
+def run_node(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
+    """Run the generated body on plain tensors, without asking whether they are."""
+    if op._plan.signature.out_buffer is None:
+        return op._node(*inputs)
+    return op._node(*inputs, out)
+
+
+def node_with_grad(op: CalledOp, inputs: Tensors, out: torch.Tensor | None = None) -> Any:
+    """Run a call that is plain but for an input that requires grad."""
+    return run_with_grad(op, lambda: run_node(op, inputs, out), inputs, out)
+
+
 def run_with_grad(
     op: CalledOp, run: Callable[[], Any], inputs: Tensors, out: torch.Tensor | None
 ) -> Any:

@@ -15,7 +15,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from tileops_core.call import checking, torch_private
 from tileops_core.call.admit import admit
 from tileops_core.call.compose import Tensors
-from tileops_core.call.grad import needs_grad, run_with_grad
+from tileops_core.call.grad import needs_grad, run_node, run_with_grad
 from tileops_core.call.pipeline import is_shapes_only, miss
 from tileops_core.call.state import CalledOp
 from tileops_core.errors import SignatureError
@@ -32,11 +32,12 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
         out: the caller's buffer, if the op takes one.
     """
     plan = op._plan
+    with torch_private.no_torch_function():
+        admit(plan, inputs, out)
     given = tuple(x for x in (*inputs, out) if x is not None)
     if has_torch_function(given):
         positional, named = _as_called(plan, inputs, out)
         return handle_torch_function(op, given, *positional, **named)  # type: ignore[arg-type]
-    admit(plan, inputs, out)
     _refuse_transforms(plan.op, given)
     shapes_only = is_shapes_only(given)
     if not shapes_only:
@@ -51,8 +52,7 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
                 return miss(op, None, inputs, out)
         if checking.active().purity:
             return miss(op, _checked_key(inputs, out), inputs, out)
-        positional, named = _as_called(plan, inputs, out)
-        return op._node(*positional, **named)
+        return run_node(op, inputs, out)
 
     with _surroundings(plan.op, given):
         if needs_grad((*inputs, out)):
