@@ -320,8 +320,8 @@ def test_a_backend_that_acts_while_it_is_imported_fails_alone(found, act) -> Non
 
     bad = Found("bad", "bad_plugin", "bad", load)
     acme = found("acme", targets=lambda: [TargetRegistration("acme", print)])
-    registry = loaded(Registry(lambda: [bad, acme]))
-    assert registry.target_names() == ("acme",)
+    registry = Registry(lambda: [bad, acme])
+    assert loaded(registry).target_names() == ("acme",)
     assert "while it is imported" in str(failure(registry).error)
 
 

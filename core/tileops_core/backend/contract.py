@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import keyword
 import os
+import re
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,10 @@ __all__ = [
 ]
 
 
+_PATH = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+_REFERENCE = re.compile(f"{_PATH}:{_PATH}")
+
+
 def is_name(text: object) -> bool:
     """Whether ``text`` may name an op, a target, a key or a backend."""
     return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
@@ -47,10 +52,7 @@ def near_name(text: str) -> str:
 
 def is_reference(text: str) -> bool:
     """Whether ``text`` has the form ``"module:attr"``, both sides dotted names."""
-    module, colon, path = text.partition(":")
-    return bool(colon) and all(
-        part.isidentifier() for side in (module, path) for part in side.split(".")
-    )
+    return _REFERENCE.fullmatch(text) is not None
 
 
 def _name(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:

@@ -130,12 +130,19 @@ def failure_of(backend: Backend, error: BaseException) -> LoadFailure:
     )
 
 
+class _Manager(pluggy.PluginManager):
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+        # There is one manager per backend, so looking at the module's other names would add up.
+        known = name in hookspecs.HOOKS
+        return super().parse_hookspec_opts(module_or_class, name) if known else None
+
+
 def _registrations(point: Found) -> list[Registration]:
     plugin = point.load()
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
     # A manager of its own for every backend: no order among backends, and no hook wrapper of one
     # around the results of another.
+    manager = _Manager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
     if plugin is None or manager.register(plugin, point.name) is None:
         raise BackendError(
             f"entry point {point.name} = {point.value!r} is {plugin!r}; it must be a module or an "

@@ -273,6 +273,8 @@ def kind_of(registration: object) -> type[Registration]:
     Raises:
         TypeError: it is no registration at all.
     """
+    if type(registration) in CLASSES:
+        return type(registration)  # type: ignore[return-value]
     for kind in CLASSES:
         if isinstance(registration, kind):
             return kind

@@ -130,6 +130,9 @@ def merge(
     names = {**{name: who.distribution for name, who in backends.items()}, **reserved}
     _check_own_name(entries, backend, names.setdefault(backend.name, backend.distribution))
     merged, done = dict(entries), []
+    definers = {
+        entry.op: entry for entry in entries.values() if isinstance(entry, RegisteredInterface)
+    }
     for registration in registrations:
         slot = (kind_of(registration), registration.slot)
         held = merged.get(slot)
@@ -137,7 +140,14 @@ def merge(
             _check_again(held, registration, backend)
             if held.registration.referent is registration.referent:
                 continue
-        _check_rights(merged, registration, backend, names)
+        if backend.name == CORE and not isinstance(registration, InterfaceRegistration):
+            raise BackendError(
+                f"{backend} registers {registration.title}; the core registers kernel interfaces "
+                f"only",
+                backend=backend.name,
+            )
+        _check_target(registration, backend, names)
+        _check_definer(registration, backend, definers)
         entry = enter(registration, backend)
         merged[slot] = entry
         done.append((slot, held, entry))
@@ -182,16 +192,9 @@ def _remedy(first: Backend, second: Backend) -> str:
     )
 
 
-def _check_rights(
-    entries: Entries, new: Registration, backend: Backend, names: Mapping[str, str | None]
-) -> None:
-    if backend.name == CORE and not isinstance(new, InterfaceRegistration):
-        raise BackendError(
-            f"{backend} registers {new.title}; the core registers kernel interfaces only",
-            backend=backend.name,
-        )
+def _check_target(new: Registration, backend: Backend, names: Mapping[str, str | None]) -> None:
     target = _target_of(new)
-    if target is not None and target in names and names[target] != backend.distribution:
+    if target is not None and names.get(target, backend.distribution) != backend.distribution:
         raise BackendError(
             f"{backend} registers {new.title}, but {target!r} is the name of a backend of "
             f"{names[target] or 'this process'}, and a backend's name is a target of its own; "
@@ -200,20 +203,22 @@ def _check_rights(
             op=getattr(new, "op", None),
             target=target,
         )
-    if isinstance(new, InterfaceRegistration):
-        for entry in entries.values():
-            if (
-                isinstance(entry, RegisteredInterface)
-                and entry.op == new.op
-                and entry.distribution != backend.distribution
-            ):
-                raise BackendError(
-                    f"{backend} registers {new.title}, but {new.op} is defined by {entry.origin}, "
-                    f"which registered interface {entry.name!r}; only the distribution that "
-                    f"defines an op adds interfaces to it, others register kernel types",
-                    backend=backend.name,
-                    op=new.op,
-                )
+
+
+def _check_definer(
+    new: Registration, backend: Backend, definers: Mapping[str, RegisteredInterface]
+) -> None:
+    if not isinstance(new, InterfaceRegistration) or new.op not in definers:
+        return
+    definer = definers[new.op]
+    if definer.distribution != backend.distribution:
+        raise BackendError(
+            f"{backend} registers {new.title}, but {new.op} is defined by {definer.origin}, "
+            f"which registered interface {definer.name!r}; only the distribution that defines an "
+            f"op adds interfaces to it, others register kernel types",
+            backend=backend.name,
+            op=new.op,
+        )
 
 
 def _target_of(registration: Registration) -> str | None:
