@@ -93,6 +93,9 @@ def is_dispatch_subclass(tensor: torch.Tensor) -> bool:
     return own is not None and own != getattr(torch.Tensor, "__torch_dispatch__", None)
 
 
+no_torch_function: Callable[[], Any] = _attribute("_C.DisableTorchFunctionSubclass") or nullcontext
+"""A context in which a subclass is asked about its form without its own code running."""
+
 ordinary_tensors: Callable[[], Any] = (
     getattr(_python_dispatch, "_disable_current_modes", None) or nullcontext
 )

@@ -109,6 +109,11 @@ class Op:
             parts.append(f"target={self.target!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
+    @property
+    def __name__(self) -> str:
+        """The class's name: tensor subclasses ask it of whatever they are passed to."""
+        return type(self).__name__
+
     # -- for users ------------------------------------------------------------------------
 
     @property
