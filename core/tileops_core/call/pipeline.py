@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from tileops_core.backend.blame import blame
 from tileops_core.backend.targets import check_target
 from tileops_core.call import checking
 from tileops_core.call.admit import admit
@@ -22,7 +21,7 @@ from tileops_core.call.compose import (
     writing,
 )
 from tileops_core.call.purity import Purity
-from tileops_core.call.resolve import Server, blaming, choose_target, resolve
+from tileops_core.call.resolve import Server, blaming, choose_target, note_origin, resolve
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
 from tileops_core.call.state import CalledOp
@@ -154,10 +153,7 @@ def recheck(op: CalledOp, route: Route, inputs: Tensors, result: Any) -> Any:
 
 def blame_kernel(op: CalledOp, route: Route, error: BaseException) -> None:
     """Note on an exception of a known route whose kernel it came out of."""
-    blamed = route.blamed
-    blame(
-        error, op=op._plan.op, target=blamed.target, backend=blamed.backend, version=blamed.version
-    )
+    note_origin(op._plan.op, route.blamed, error)
 
 
 def remember(op: CalledOp, record: SignatureCall) -> None:

@@ -18,7 +18,7 @@ from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.call.binding import Binding, Entered
 from tileops_core.call.routes import GENERATION, Blamed
 from tileops_core.call.state import CalledOp
-from tileops_core.errors import BackendError
+from tileops_core.errors import BackendError, SignatureError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.kernels.dispatch import decide, forward_of
@@ -168,8 +168,18 @@ def blaming(op: str, blamed: Blamed) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        blame(error, op=op, target=blamed.target, backend=blamed.backend, version=blamed.version)
+        note_origin(op, blamed, error)
         raise
+
+
+def note_origin(op: str, blamed: Blamed, error: BaseException) -> None:
+    """Note on an exception whose code it came out of.
+
+    Not on the library's own about this op: they name whoever is responsible, the caller included.
+    """
+    if isinstance(error, SignatureError | BackendError) and error.op == op:
+        return
+    blame(error, op=op, target=blamed.target, backend=blamed.backend, version=blamed.version)
 
 
 def _build(
