@@ -30,6 +30,23 @@ if TYPE_CHECKING:
     __version__: str
     load_failures = REGISTRY.load_failures
 
+__all__ = [
+    "BUILTIN",
+    "Op",
+    "TensorSpec",
+    "backend",
+    "checks",
+    "default_target",
+    "errors",
+    "interfaces",
+    "kernels",
+    "load_failures",
+    "ops",
+    "registered_targets",
+    "set_backend_order",
+    "set_default_target",
+]
+
 _HOMES = {
     "BUILTIN": "backend.targets",
     "Op": "op.base",
@@ -40,19 +57,16 @@ _HOMES = {
     "set_backend_order": "backend.order",
     "set_default_target": "backend.targets",
 }
-_MODULES = ("backend", "errors", "interfaces", "kernels", "ops")
-
-__all__ = [*_HOMES, *_MODULES, "load_failures"]  # noqa: PLE0604 - the two tables above are the names
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that importing the package stays cheap."""
     if name in _HOMES:
         value = getattr(import_module(f"tileops_core.{_HOMES[name]}"), name)
-    elif name in _MODULES:
-        value = import_module(f"tileops_core.{name}")
     elif name == "load_failures":
         value = import_module("tileops_core.backend.registry").REGISTRY.load_failures
+    elif name in __all__:
+        value = import_module(f"tileops_core.{name}")
     elif name == "__version__":
         from importlib.metadata import version
 
