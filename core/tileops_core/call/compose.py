@@ -16,7 +16,7 @@ from tileops_core.call.admit import admit
 from tileops_core.call.resolve import device_module
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
-from tileops_core.call.writes import check_written
+from tileops_core.call.writes import check_written, same_view
 from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Plan
 
@@ -145,16 +145,17 @@ def writing(
             admit(plan, given, out)
             raise
         work = list(given)
-        for i in reads:
-            work[i] = dense(work[i])
+        copies: list[tuple[torch.Tensor, torch.Tensor]] = []
         back = []
+        for i in reads:
+            work[i] = _copy_of(work[i], copies)
         for i in effects.written:
             if not is_dense(work[i]):
-                work[i] = dense(work[i])
+                work[i] = _copy_of(work[i], copies)
                 back.append((given[i], work[i]))
         buffer = out
         if out is not None and not is_dense(out):
-            buffer = torch.empty(out.shape, dtype=out.dtype, device=out.device)
+            buffer = _copy_of(out, copies, _blank)
             back.append((out, buffer))
         result = kernel(*work, out=buffer) if takes_out else kernel(*work)
         kept = [_kept(a, work, buffer) for a in effects.aliases]
@@ -172,6 +173,25 @@ def writing(
         return mine[0] if len(mine) == 1 else mine
 
     return write
+
+
+def _blank(tensor: torch.Tensor) -> torch.Tensor:
+    """Dense memory for what a kernel writes without reading it."""
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+def _copy_of(
+    tensor: torch.Tensor,
+    copies: list[tuple[torch.Tensor, torch.Tensor]],
+    make: Callable[[torch.Tensor], torch.Tensor] = dense,
+) -> torch.Tensor:
+    """A dense copy; arguments that are one view share one, as they share memory where dense."""
+    for original, copy in copies:
+        if same_view(original, tensor):
+            return copy
+    copy = make(tensor)
+    copies.append((tensor, copy))
+    return copy
 
 
 def _kept(alias: int | str | None, tensors: Tensors, out: torch.Tensor | None) -> Any:

@@ -148,10 +148,12 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def same_view(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors are one view: same memory, shape, strides and dtype."""
+    """Whether two tensors are one view: same memory, read in the same way."""
     return (
         a.data_ptr() == b.data_ptr()
         and a.shape == b.shape
         and a.stride() == b.stride()
         and a.dtype == b.dtype
+        and a.is_neg() == b.is_neg()
+        and a.is_conj() == b.is_conj()
     )
