@@ -134,9 +134,7 @@ def writing(
         if out is not None:
             targets.append(("out", out))
         others = [
-            (names[i], x)
-            for i, x in enumerate(given)
-            if x is not None and i not in effects.written
+            (names[i], x) for i, x in enumerate(given) if x is not None and i not in effects.written
         ]
         try:
             check_written(plan, targets, others)

@@ -111,8 +111,8 @@ class Op:
 
     @property
     def __name__(self) -> str:
-        """The class's name: tensor subclasses ask it of whatever they are passed to."""
-        return type(self).__name__
+        """The op's name: tensor subclasses ask it of whatever they are passed to."""
+        return self._plan.op
 
     # -- for users ------------------------------------------------------------------------
 
