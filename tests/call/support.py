@@ -186,9 +186,7 @@ def in_threads(*work: Callable[[], Any]) -> list[Outcome]:
     return outcomes
 
 
-def python(
-    code: str, *paths: Path, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def python(code: str, *paths: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own."""
     path = os.pathsep.join([*map(str, paths), *filter(None, sys.path)])
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("TILEOPS_")}

@@ -261,7 +261,9 @@ def test_a_faulty_later_build_leaves_what_was_built_before(fault):
 def test_a_builder_that_cannot_be_imported_is_named():
     with target("no_such_vendor.norm:build"):
         op = op_class("ProbeFwdOp")(target="acme")
-        with pytest.raises(BackendError, match=r"no_such_vendor\.norm:build.*does not resolve") as e:
+        with pytest.raises(
+            BackendError, match=r"no_such_vendor\.norm:build.*does not resolve"
+        ) as e:
             op(small())
         assert (e.value.backend, e.value.op, e.value.target) == ("vendor", "ProbeFwdOp", "acme")
         assert isinstance(e.value.__cause__, ImportError)

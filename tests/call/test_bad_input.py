@@ -252,9 +252,7 @@ def test_something_else_than_a_tensor_is_refused(probe, value, warmed):
 
 
 def test_none_for_a_required_input_is_refused(warm):
-    refused(
-        lambda: warm(None), r"x must be a torch\.Tensor, got None", kind=NotATensorError
-    )
+    refused(lambda: warm(None), r"x must be a torch\.Tensor, got None", kind=NotATensorError)
     still_works(warm)
 
 
