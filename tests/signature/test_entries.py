@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 
 import pytest
+import torch
 
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.evaluate import evaluate
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
+from tileops_core.signature.model import REQUIRED
 from tileops_core.signature.workload import cases, check_workloads
 from tileops_core.spec.catalogue import installed, known_ops, load_spec
 
@@ -68,6 +71,23 @@ def test_sixteen_bit_dtypes_come_with_float32(signature):
     ):
         if isinstance(kind, DTypeKind) and {"float16", "bfloat16"} & set(kind.members or ()):
             assert {"float16", "bfloat16", "float32"} <= set(kind.members or ())
+
+
+@pytest.mark.parametrize(
+    ("op", "function"),
+    [
+        ("LayerNormFwdOp", torch.nn.functional.layer_norm),
+        ("RMSNormFwdOp", torch.nn.functional.rms_norm),
+        ("ReLUFwdOp", torch.nn.functional.relu),
+        ("SoftmaxFwdOp", torch.nn.functional.softmax),
+    ],
+)
+def test_defaults_are_those_of_the_reference_api(op, function):
+    """MAN-04."""
+    reference = inspect.signature(function).parameters
+    for param in build_signature(load_spec(op)).params:
+        expected = reference[param.name].default
+        assert param.default == (REQUIRED if expected is inspect.Parameter.empty else expected)
 
 
 def test_a_large_matrix_product_is_counted_exactly():

@@ -52,6 +52,10 @@ def test_a_file_named_after_something_else_is_refused(tmp_path):
     assert codes(write(tmp_path, norms=ENTRY.format(op="AFwdOp", family="norm"))) == {"file-family"}
 
 
+def test_a_key_names_the_direction_last(tmp_path):
+    assert codes(write(tmp_path, norm=ENTRY.format(op="NormFwd", family="norm"))) == {"op-name"}
+
+
 def test_an_op_in_two_files_is_refused(tmp_path):
     text = ENTRY.format(op="AFwdOp", family="norm")
     assert codes(write(tmp_path, norm_a=text, norm_b=text)) == {"duplicate-op"}

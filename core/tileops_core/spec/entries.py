@@ -16,7 +16,7 @@ from tileops_core.spec.expressions import Expr, ShapeExpr
 from tileops_core.spec.problems import Problem
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class Written:
     """A value and where it stands."""
 
@@ -28,7 +28,7 @@ UNREADABLE: Any = Ellipsis
 """Stands for a default that is there and could not be read."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class IndexEntry:
     """``name: kind`` below ``forall``."""
 
@@ -37,7 +37,7 @@ class IndexEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class ParamEntry:
     """A constructor parameter; ``default`` None means that it has none."""
 
@@ -48,7 +48,7 @@ class ParamEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class TensorEntry:
     """What inputs and outputs share."""
 
@@ -62,7 +62,7 @@ class TensorEntry:
     shape_span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class InputEntry(TensorEntry):
     """An input; a condition that could not be parsed is None."""
 
@@ -74,7 +74,7 @@ class InputEntry(TensorEntry):
     on_cpu: bool
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class OutputEntry(TensorEntry):
     """An output."""
 
@@ -83,7 +83,7 @@ class OutputEntry(TensorEntry):
     alias: Written | None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class CaseEntry:
     """A case of a type family: the values of its discriminants, and the shape for them."""
 
@@ -92,7 +92,7 @@ class CaseEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class FamilyEntry:
     """A type family; ``match`` names its discriminants."""
 
@@ -103,7 +103,7 @@ class FamilyEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class LetEntry:
     """A named quantity."""
 
@@ -112,7 +112,7 @@ class LetEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class RuleEntry:
     """A refinement."""
 
@@ -121,7 +121,7 @@ class RuleEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class RooflineEntry:
     """The cost of a call, inline or by a function's dotted name."""
 
@@ -131,7 +131,7 @@ class RooflineEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class RowEntry:
     """A workload row; ``values`` holds parameters and indices alike."""
 
@@ -143,7 +143,7 @@ class RowEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False)
 class Spec:
     """One entry of a manifest file."""
 

@@ -92,7 +92,7 @@ class Fields:
         node = self.node(key)
         return None if node is None else text_of(node, f"{self.what}: {key}", self.problems)
 
-    def flag(self, key: str, only: bool | None = None) -> bool:
+    def flag(self, key: str) -> bool:
         """A boolean, False when absent."""
         node = self.node(key)
         if node is None:

@@ -28,8 +28,8 @@ def index_text(root: Path) -> str:
     """The index of the files below ``root / "spec"``, as JSON.
 
     Raises:
-        ManifestError: When a file is empty, holds an op that another one has, or is not named
-            after the family of its entries.
+        ManifestError: When a file is empty, holds an op that another one has, is not named after
+            the family of its entries, or has a key that names no op.
     """
     problems = Problems()
     rows: dict[str, dict[str, str]] = {}
@@ -38,6 +38,8 @@ def index_text(root: Path) -> str:
             problems.add(
                 "duplicate-op", f"{spec.op} stands in {rows[spec.op]['file']} too", spec.span
             )
+        elif not spec.op.endswith(("FwdOp", "BwdOp")):
+            problems.add("op-name", f"{spec.op} ends in neither FwdOp nor BwdOp", spec.span)
         elif not family_fits(spec.family, file):
             problems.add(
                 "file-family",
