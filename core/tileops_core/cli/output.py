@@ -60,7 +60,8 @@ class Page:
             return
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
         for column in columns:
-            table.add_column(column, overflow="fold")
+            # The first column holds the name that somebody may want to copy.
+            table.add_column(column, overflow="fold", no_wrap=column == columns[0])
         for row in rows:
             table.add_row(*(Text(self.encodable(cell)) for cell in row))
         with self.console.capture() as capture:

@@ -176,7 +176,9 @@ def _print(facts: dict[str, Any]) -> None:
         page.line(f"{name}: {text}")
     page.heading("Who serves it here")
     page.table(["device", "by default"], [list(item) for item in facts["default"].items()])
+    page.line()
     page.table(["target", "serves on"], [[name, cell(on)] for name, on in facts["targets"].items()])
+    page.line()
     page.table(
         ["kernel type", "backend", "devices", ""],
         [
