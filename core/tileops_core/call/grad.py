@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from tileops_core.call.compose import Tensors
 from tileops_core.call.state import CalledOp
-from tileops_core.call.writes import check_written
+from tileops_core.call.writes import check_view, check_written
 from tileops_core.errors import SignatureError
+from tileops_core.plan.model import Plan
 from tileops_core.spec.catalogue import known_ops
 
 
@@ -18,13 +19,9 @@ class NoBackward(torch.autograd.Function):
     """Runs a call below autograd; its outputs require grad, and their backward raises."""
 
     @staticmethod
-    def forward(
-        ctx: Any, name: str, run: Callable[[], Any], written: Tensors, *tensors: Any
-    ) -> Any:
-        """Run the call; ``tensors`` only tell autograd what the result depends on."""
+    def forward(ctx: Any, name: str, run: Callable[[], Any], *tensors: Any) -> Any:
+        """Run the call; ``tensors`` only tell autograd what the new outputs depend on."""
         ctx.op = name
-        if written:
-            ctx.mark_dirty(*written)
         result = run()
         fixed = [
             r
@@ -48,6 +45,22 @@ class NoBackward(torch.autograd.Function):
         raise NotImplementedError(
             f"{ctx.op} has no gradient: it computes a forward pass for inference; {hint}"
         )
+
+
+class Written(torch.autograd.Function):
+    """Tells autograd that a call wrote a tensor, so that its backward raises too.
+
+    One node for each: autograd follows a write into a view only where it is a node's one output.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, name: str, tensor: torch.Tensor, *tensors: Any) -> torch.Tensor:
+        """Mark ``tensor``, which was written already; it now depends on ``tensors``."""
+        ctx.op = name
+        ctx.mark_dirty(tensor)
+        return tensor
+
+    backward = NoBackward.backward
 
 
 def _differentiable(tensor: torch.Tensor) -> bool:
@@ -87,15 +100,39 @@ def run_with_grad(
             op=plan.op,
             tensor="out",
         )
-    written: list[torch.Tensor] = []
-    if plan.may_write:
-        statics = op._construction.statics
-        names = plan.written(statics, plan.check(statics, *inputs))
-        pairs = [
-            (t.name, x)
-            for t, x in zip(plan.signature.inputs, inputs, strict=True)
-            if t.name in names and x is not None
-        ]
-        check_written(plan, pairs, [])
-        written = [x for _, x in pairs]
-    return NoBackward.apply(plan.op, run, written, *inputs)  # type: ignore[no-untyped-call]
+    if not plan.may_write:
+        return NoBackward.apply(plan.op, run, *inputs)  # type: ignore[no-untyped-call]
+    statics = op._construction.statics
+    names = plan.written(statics, plan.check(statics, *inputs))
+    written = [
+        (t.name, x)
+        for t, x in zip(plan.signature.inputs, inputs, strict=True)
+        if t.name in names and x is not None
+    ]
+    check_written(plan, written, [])
+    for name, tensor in written:
+        check_view(plan, name, tensor)
+    return _run_writing(plan, run, [x for _, x in written], inputs)
+
+
+def _run_writing(
+    plan: Plan, run: Callable[[], Any], written: Sequence[torch.Tensor], inputs: Tensors
+) -> Any:
+    """Run a call that writes inputs; they and its new outputs get the history of a call."""
+    depends = [x for x in inputs if x is not None and x.requires_grad]
+    outputs: tuple[Any, ...] = ()
+
+    def is_written(tensor: object) -> bool:
+        return any(tensor is w for w in written)
+
+    def run_for_new() -> tuple[Any, ...]:
+        nonlocal outputs
+        result = run()
+        outputs = result if isinstance(result, tuple) else (result,)
+        return tuple(r for r in outputs if r is not None and not is_written(r))
+
+    new = iter(NoBackward.apply(plan.op, run_for_new, *inputs))  # type: ignore[no-untyped-call]
+    results = tuple(r if r is None or is_written(r) else next(new) for r in outputs)
+    for tensor in filter(_differentiable, written):
+        Written.apply(plan.op, tensor, *depends)  # type: ignore[no-untyped-call]
+    return results[0] if len(results) == 1 else results

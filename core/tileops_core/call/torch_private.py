@@ -54,6 +54,13 @@ autocast_on: Callable[[], bool] = _attribute("_C._is_any_autocast_enabled") or _
 profiling: Callable[[], bool] = _attribute("_C._autograd._profiler_enabled") or (lambda: False)
 """Whether a profiler records this thread."""
 
+
+def is_plain_view(tensor: torch.Tensor) -> bool:
+    """Whether autograd can follow a write into a view."""
+    creation = _attribute("_C._autograd._get_creation_meta")
+    return creation is None or creation(tensor).name == "DEFAULT"
+
+
 is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
     "_C._functorch.is_functorch_wrapped_tensor"
 ) or (lambda _tensor: functorch_level() is not None)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import torch
 
+from tileops_core.call import torch_private
 from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Facts, OutputFacts, Plan
 from tileops_core.plan.sites import dtype_text, shape_text
@@ -100,6 +101,31 @@ def check_written(plan: Plan, written: Sequence[Named], others: Sequence[Named])
                 f"{name} is written, but it was made in inference mode and this call is outside "
                 "it; call inside torch.inference_mode(), or pass a clone",
             )
+
+
+def check_view(plan: Plan, name: str, tensor: torch.Tensor) -> None:
+    """Check that autograd can follow a write into a view; it would say so only afterwards.
+
+    Raises:
+        SignatureError: a view of a leaf that requires grad, or of a kind that it cannot follow.
+    """
+    base = tensor._base
+    if base is None:
+        return
+    if base.is_leaf and base.requires_grad:
+        problem = "it is a view of a leaf that requires grad"
+    elif torch_private.is_plain_view(tensor):
+        return
+    else:
+        problem = (
+            "it is one of several views made at once, or a view made without grad mode, which "
+            "autograd cannot follow"
+        )
+    raise _refused(
+        plan,
+        name,
+        f"{name} is written, but {problem}; write under torch.no_grad(), or pass a clone",
+    )
 
 
 def _refused(plan: Plan, name: str, problem: str) -> SignatureError:
