@@ -31,8 +31,8 @@ class Effort:
     shapes: int
 
 
-FULL = Effort(processes=3, rounds=61, loops=400, fresh=40, warm_starts=1, starts=5, shapes=10_000)
-QUICK = Effort(processes=1, rounds=15, loops=200, fresh=20, warm_starts=1, starts=2, shapes=10_000)
+FULL = Effort(processes=3, rounds=201, loops=100, fresh=40, warm_starts=1, starts=5, shapes=10_000)
+QUICK = Effort(processes=1, rounds=61, loops=100, fresh=20, warm_starts=1, starts=2, shapes=10_000)
 SMOKE = Effort(processes=1, rounds=1, loops=2, fresh=2, warm_starts=0, starts=1, shapes=20)
 """Says whether every row can be measured; its figures mean nothing."""
 EFFORTS = {"full": FULL, "quick": QUICK, "smoke": SMOKE}
