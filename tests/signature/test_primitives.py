@@ -168,7 +168,7 @@ def test_ints_are_promoted_to_float_and_floats_kept():
     assert run("promote_int_to_float", "int64") == "float32"
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("name", [n for n in DTYPES if hasattr(torch, n)])
 def test_the_facts_of_dtypes_are_torchs(name):
     dtype = getattr(torch, name)
     facts = DTYPES[name]

@@ -46,7 +46,8 @@ from tileops_core.spec.entries import (
 )
 from tileops_core.spec.expressions import Expr, FamilyUse
 
-_RESERVED = frozenset({"self", "target", "inf"})
+# The constructor's own names, a constant of the language, and what generated code calls.
+_RESERVED = frozenset({"self", "target", "inf", "len", "bool", "type", "tuple"})
 
 
 def build_signature(spec: Spec) -> Signature:
