@@ -82,6 +82,15 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", requires=["dev"])
+def loopback(session: nox.Session) -> None:
+    """Run the test suite once more with every op served by a whole-op target of a stranger's."""
+    plugin = ("-p", "loopback", "--through-loopback")
+    plugins = str(ROOT / "tests" / "plugins")
+    args = ("-n", "auto", *plugin, *session.posargs)
+    run(session, "pytest", *args, OMP_NUM_THREADS="1", PYTHONPATH=plugins)
+
+
+@nox.session(venv_backend="none", requires=["dev"])
 def lint(session: nox.Session) -> None:
     """Check style, format, and what the workspace promises of itself (layers, sizes, news)."""
     run(session, "ruff", "check")
