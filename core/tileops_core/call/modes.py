@@ -39,16 +39,35 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
         positional, named = _as_called(plan, inputs, out)
         return handle_torch_function(op, given, *positional, **named)  # type: ignore[arg-type]
     _refuse_transforms(plan.op, given)
-    shapes_only = is_shapes_only(given)
-    if not shapes_only:
-        inputs = tuple(
-            _plain(plan, t.name, x) for t, x in zip(plan.signature.inputs, inputs, strict=True)
+    fake_mode = _fake_mode(given)
+    shapes_only = fake_mode is not None or is_shapes_only(given)
+    if shapes_only and torch_private.graph_is_recorded():
+        raise _refused(
+            plan.op,
+            "while a graph is recorded from shapes (torch.export, make_fx with fake tensors): it "
+            "would hold an empty tensor in place of the result",
+            "use torch.compile, or make_fx with real tensors",
         )
-        out = _plain(plan, "out", out)
+    replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def taken(name: str, tensor: Any) -> Any:
+        """What stands for the caller's tensor inside the call."""
+        if tensor is None:
+            return None
+        if fake_mode is not None:
+            mine = fake_mode.from_tensor(tensor)
+        else:
+            mine = tensor if shapes_only else _plain(plan, name, tensor)
+        if mine is not tensor:
+            replaced.append((mine, tensor))
+        return mine
+
+    inputs = tuple(taken(t.name, x) for t, x in zip(plan.signature.inputs, inputs, strict=True))
+    out = taken("out", out)
 
     def run() -> Any:
         if shapes_only:
-            with _fake_mode(given):
+            with fake_mode or nullcontext():
                 return miss(op, None, inputs, out)
         if checking.active().purity:
             return miss(op, _checked_key(inputs, out), inputs, out)
@@ -56,8 +75,17 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
 
     with _surroundings(plan.op, given):
         if needs_grad((*inputs, out)):
-            return run_with_grad(op, run, inputs, out)
-        return run()
+            result = run_with_grad(op, run, inputs, out)
+        else:
+            result = run()
+    return _callers(result, replaced) if replaced else result
+
+
+def _callers(result: Any, replaced: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
+    """The result with the caller's own tensors where it has what stood for them."""
+    if isinstance(result, tuple):
+        return tuple(_callers(r, replaced) for r in result)
+    return next((theirs for mine, theirs in replaced if mine is result), result)
 
 
 def _as_called(plan: Plan, inputs: Tensors, out: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -119,8 +147,12 @@ def _plain(plan: Plan, name: str, tensor: Any) -> Any:
 
 @contextmanager
 def _surroundings(op: str, tensors: Tensors) -> Iterator[None]:
-    """Autocast off (kernels do as the signature says), and a range for the profiler."""
+    """Outside of transforms that have no part in the call, autocast off (kernels do as the
+    signature says), and a range for the profiler.
+    """
     with ExitStack() as stack:
+        if torch_private.functorch_level() is not None:
+            stack.enter_context(torch_private.outside_transforms())
         if torch_private.autocast_on():
             for kind in {t.device.type for t in tensors if t is not None}:
                 if kind != "meta" and torch.is_autocast_enabled(kind):
@@ -131,10 +163,11 @@ def _surroundings(op: str, tensors: Tensors) -> Iterator[None]:
 
 
 def _fake_mode(tensors: Tensors) -> Any:
+    """The fake mode that is active or that a tensor belongs to; None if neither."""
     for tensor in tensors:
         if tensor is not None and torch_private.is_fake(tensor):
             return tensor.fake_mode  # type: ignore[attr-defined]
-    return nullcontext()
+    return torch_private.active_fake_mode() if torch_private.dispatch_modes() else None
 
 
 def _checked_key(inputs: Tensors, out: torch.Tensor | None) -> Any:

@@ -18,6 +18,7 @@ from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.call.binding import Binding, Entered
 from tileops_core.call.routes import GENERATION, Blamed
 from tileops_core.call.state import CalledOp
+from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import BackendError, SignatureError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.contracts import Candidate
@@ -194,7 +195,8 @@ def _build(
             target=blamed.target,
         )
     started = time.perf_counter()
-    with blaming(op, blamed), on_device(device):
+    # What is built outlives this call, and the modes that are active around it.
+    with blaming(op, blamed), on_device(device), ordinary_state():
         built = factory()
     if _log.isEnabledFor(logging.INFO):
         seconds = time.perf_counter() - started

@@ -8,8 +8,9 @@ name; where an internal name is gone, the fallback answers more slowly or more c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -81,12 +82,52 @@ for _module, _name, _idle in (
 
 
 def not_traced(function: Any) -> Any:
-    """Make dynamo break the graph at ``function`` and run it as it is.
+    """Make dynamo break the graph at ``function`` and run it, and what it calls, as it is.
 
-    Same mark as ``torch.compiler.disable`` sets, without importing dynamo for it.
+    The mark and the strategy are what ``torch.compiler.disable`` comes to; set by hand, because
+    importing dynamo takes a second.
     """
     function._torchdynamo_disable = True
+    function._torchdynamo_disable_msg = "an op runs as it is, between the graphs around it"
+    frames = _attribute("_C._dynamo.eval_frame")
+    action = getattr(frames, "_FrameAction", None)
+    if action is not None and hasattr(frames, "set_code_exec_strategy"):
+        strategy = frames._FrameExecStrategy(action.SKIP, action.SKIP)
+        frames.set_code_exec_strategy(function.__code__, strategy)
+    elif hasattr(frames, "skip_code"):
+        frames.skip_code(function.__code__)
     return function
+
+
+@contextmanager
+def outside_transforms() -> Iterator[None]:
+    """A context in which no functorch transform is active, for tensors that belong to none."""
+    from torch._functorch import pyfunctorch
+
+    clear = getattr(pyfunctorch, "temporarily_clear_interpreter_stack", None) or nullcontext
+    with clear():
+        yield
+
+
+@contextmanager
+def ordinary_state() -> Iterator[None]:
+    """A context in which new tensors can be kept: no dispatch mode, inference or grad mode."""
+    with torch.inference_mode(False), torch.no_grad(), _no_dispatch_modes():
+        yield
+
+
+def active_fake_mode() -> Any:
+    """The innermost active fake mode, or None."""
+    stack = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)()
+    fake = [mode for mode in stack if type(mode).__name__ == "FakeTensorMode"]
+    return fake[-1] if fake else None
+
+
+def graph_is_recorded() -> bool:
+    """Whether what is computed now becomes nodes of an fx graph."""
+    # Whoever records has imported it; nobody else should pay for that.
+    proxies = sys.modules.get("torch.fx.experimental.proxy_tensor")
+    return proxies is not None and proxies.get_proxy_mode() is not None
 
 
 def is_fake(tensor: torch.Tensor) -> bool:
@@ -103,7 +144,6 @@ def is_dispatch_subclass(tensor: torch.Tensor) -> bool:
 no_torch_function: Callable[[], Any] = _attribute("_C.DisableTorchFunctionSubclass") or nullcontext
 """A context in which a subclass is asked about its form without its own code running."""
 
-ordinary_tensors: Callable[[], Any] = (
+_no_dispatch_modes: Callable[[], Any] = (
     getattr(_python_dispatch, "_disable_current_modes", None) or nullcontext
 )
-"""A context in which new tensors are real ones, whatever dispatch mode is active."""

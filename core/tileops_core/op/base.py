@@ -14,7 +14,7 @@ from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
-from tileops_core.call.torch_private import ordinary_tensors
+from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import OpNotAvailableError
 from tileops_core.kernels.call_spec import CallSpec
 from tileops_core.kernels.dispatch import decide
@@ -231,7 +231,7 @@ class Op:
         kept = self._running.derived
         found = kept.get((name, key))
         if found is None:
-            with torch.inference_mode(False), torch.no_grad(), ordinary_tensors():
+            with ordinary_state():
                 found = kept.setdefault((name, key), make())
         return found
 
