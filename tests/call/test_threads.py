@@ -172,7 +172,7 @@ def test_first_callers_of_different_shapes_build_once_each():
         outcomes = in_threads(*[lambda s=s: op(small(*s)) for s in shapes])
     for shape, outcome in zip(shapes, outcomes, strict=True):
         assert torch.equal(outcome.result, small(*shape) * 2)
-    assert slow.counts == {shape: 1 for shape in shapes}
+    assert slow.counts == dict.fromkeys(shapes, 1)
 
 
 def test_first_callers_select_once():
