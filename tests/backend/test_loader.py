@@ -204,6 +204,15 @@ def test_a_hook_without_its_mark_is_refused(site) -> None:
     assert "tileops_oracles is not marked" in str(failure(site.registry()).error)
 
 
+def test_a_plugin_that_answers_to_every_name_implements_no_hook() -> None:
+    class Obliging:
+        def __getattr__(self, name: str) -> object:
+            return print
+
+    registry = loaded(Registry(lambda: [Found("acme", "m", "acme", Obliging)]))
+    assert registry.load_failures() == ()
+
+
 def test_hooks_of_one_backend_see_nothing_of_another(found) -> None:
     """REG-16"""
 
@@ -356,6 +365,15 @@ def test_the_warning_points_at_the_users_line(site) -> None:
     site.distribution("bad", "raise RuntimeError")
     with pytest.warns(RuntimeWarning) as caught:
         site.registry().ensure_loaded()
+    assert caught[0].filename == __file__
+
+
+def test_generated_code_is_not_the_users_line(site) -> None:
+    site.distribution("bad", "raise RuntimeError")
+    namespace: dict[str, object] = {"registry": site.registry()}
+    exec(compile("def init(): registry.ensure_loaded()", "<tileops init X>", "exec"), namespace)
+    with pytest.warns(RuntimeWarning) as caught:
+        namespace["init"]()
     assert caught[0].filename == __file__
 
 

@@ -620,6 +620,19 @@ def test_another_failure_of_the_same_backend_is_told_too(found) -> None:
     assert len(registry.load_failures()) == 2
 
 
+def test_failures_within_a_backend_leave_with_it(registry, found) -> None:
+    done = registry.add([KernelTypeRegistration("SumFwdOp", "fast", int)])
+    with pytest.warns(RuntimeWarning, match="this part of it is not used"):
+        registry.record_failure("runtime", TypeError("forward takes two"))
+    registry.take_back(done)
+    assert registry.load_failures() == ()
+    registry = load(found("acme"), found("bad", targets=lambda: 1 / 0))
+    with pytest.warns(RuntimeWarning):
+        registry.record_failure("acme", TypeError("forward takes two"))
+    registry.remove("acme")
+    assert [f.backend for f in registry.load_failures()] == ["bad"]
+
+
 def test_a_failure_found_later_raises_where_strict(found, monkeypatch) -> None:
     registry = load(found("acme"))
     monkeypatch.setenv("TILEOPS_STRICT_BACKENDS", "1")

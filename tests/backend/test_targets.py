@@ -542,7 +542,7 @@ def test_nobody_says_who_is_installed_and_what_each_needs(found) -> None:
         f"{OP}: nobody serves it on cpu",
         "backend 'idle' (idle 1.0): has nothing for SumFwdOp",
         "its detector does not claim cpu",
-        "target 'partial' has no builder of SumFwdOp",
+        "target 'partial' claims cpu but has no builder of SumFwdOp",
         "kernel type 'fast' (needs cuda)",
         "`pip install tileops-reference`",
     ):

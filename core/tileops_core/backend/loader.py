@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -192,8 +193,8 @@ def _check_hook_names(manager: pluggy.PluginManager, plugin: object, point: Foun
             )
     manager.check_pending()
     for hook in hookspecs.HOOKS:
-        function = getattr(plugin, hook, None)
-        if callable(function) and not getattr(manager.hook, hook).get_hookimpls():
+        function = inspect.getattr_static(plugin, hook, None)
+        if function is not None and not getattr(manager.hook, hook).get_hookimpls():
             raise BackendError(
                 f"{point.value}.{hook} is not marked, so it would never be called; "
                 f"put tileops_core.backend.hookimpl above it",
@@ -216,12 +217,12 @@ def _checked(result: Any, hook: str, kind: type[Registration]) -> list[Registrat
     return items
 
 
-def announce(failures: Sequence[LoadFailure]) -> None:
-    """Warn once for each failure, at the line of the user's code that led here.
+def announce(messages: Iterable[str]) -> None:
+    """Warn of each failure, at the line of the user's code that led here.
 
     All warnings are issued before an exception leaves, should the user's filters turn one into it.
     """
-    raised = [error for failure in failures if (error := _warn(describe(failure)))]
+    raised = [error for message in messages if (error := _warn(message))]
     if raised:
         raise raised[0]
 
@@ -234,24 +235,31 @@ def _warn(message: str) -> Warning | None:
     return None
 
 
-def describe(failure: LoadFailure) -> str:
-    """One failure in a sentence: who, why, and what to do."""
+def describe(failure: LoadFailure, *, whole: bool = True) -> str:
+    """One failure in a sentence: who, why, and what to do.
+
+    Args:
+        failure: what failed.
+        whole: the whole backend is left out, not one thing that it registered.
+    """
     remedy = (
         f"fix, update or uninstall {failure.distribution}, or skip it with "
         f"TILEOPS_DISABLE_BACKENDS={failure.backend}"
         if failure.distribution
         else "fix it and register it again"
     )
+    extent = "nothing of it is used" if whole else "this part of it is not used"
     return (
-        f"{failure} -- what it registers is not used; tileops_core.load_failures() and "
-        f"`tileops doctor` tell more; {remedy}"
+        f"{failure} -- {extent}; tileops_core.load_failures() and `tileops doctor` tell more; "
+        f"{remedy}"
     )
 
 
 def _user_level() -> int:
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    # The package's own files, and the functions that it generates.
+    ours = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<tileops ")
     level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(here):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -126,10 +126,14 @@ class Registered(Generic[R, T]):
 
     def _broken(self, reference: str, why: str) -> BackendError:
         registration = self.registration
+        remedy = (
+            f"reinstall or report it, or skip it with TILEOPS_DISABLE_BACKENDS={self.backend}"
+            if self.distribution
+            else "register what can be imported"
+        )
         return BackendError(
             f"{getattr(registration, 'op', 'tileops')}: {registration.title} is {reference!r}, "
-            f"which does not resolve ({why}); {self.origin} registered it: reinstall or report it, "
-            f"or skip it with TILEOPS_DISABLE_BACKENDS={self.backend}",
+            f"which does not resolve ({why}); {self.origin} registered it: {remedy}",
             backend=self.backend,
             op=getattr(registration, "op", None),
             target=getattr(registration, "target", None),

@@ -97,7 +97,8 @@ class Registry:
                 failures = self._load_all()
             finally:
                 self._loading = False
-        loader.announce(() if self._strict else failures)
+        if not self._strict:
+            loader.announce(loader.describe(failure) for failure in failures)
 
     def _load_all(self) -> tuple[LoadFailure, ...]:
         # Sorted here too: who loads first never depends on who was found first.
@@ -175,6 +176,7 @@ class Registry:
             for name, backend in now.backends.items():
                 if backend.distribution is None and name not in used:
                     del backends[name]
+                    self._forget(backend)
             self._publish(entries, backends)
 
     def remove(self, name: str) -> None:
@@ -193,6 +195,7 @@ class Registry:
                     backend=name,
                 )
             if name in now.backends:
+                self._forget(now.backends[name])
                 self._publish(*tables.without(now.entries, now.backends, name))
                 self._reserved = {key: of for key, of in self._reserved.items() if key != name}
             elif name != RUNTIME:
@@ -202,6 +205,14 @@ class Registry:
                     f"{did_you_mean(str(name), names)}; there are: {listed(names)}",
                     backend=name,
                 )
+
+    def _forget(self, backend: Backend) -> None:
+        """Drop what is known of failures within a backend that leaves."""
+        self._failures = tuple(
+            failure
+            for failure in self._failures
+            if (failure.backend, failure.distribution) != (backend.name, backend.distribution)
+        )
 
     def record_failure(self, backend: str, error: BaseException) -> None:
         """Keep a failure found after loading, and warn about it; the same one once.
@@ -217,13 +228,13 @@ class Registry:
             new = all(str(failure) != str(known) for known in self._failures)
             if new:
                 self._failures = (*self._failures, failure)
+        text = loader.describe(failure, whole=False)
         if loader.strict():
             raise BackendError(
-                f"{loader.describe(failure)}; TILEOPS_STRICT_BACKENDS makes this an error",
-                backend=backend,
+                f"{text}; TILEOPS_STRICT_BACKENDS makes this an error", backend=backend
             ) from error
         if new:
-            loader.announce((failure,))
+            loader.announce([text])
 
     # -- reading ---------------------------------------------------------------------------------
 

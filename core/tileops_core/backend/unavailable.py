@@ -38,9 +38,10 @@ def unknown_target(registry: Registry, op: str, target: str, asked: str) -> Unkn
     else:
         why = f"is registered by nobody{did_you_mean(target, known)}"
         then = f"install the backend that brings it{'' if known else f', or {INSTALL}'}"
-        failed = [failure.backend for failure in registry.load_failures()]
+        failed = {failure.backend for failure in registry.load_failures()}
+        failed -= set(registry.backend_names())
         if failed:
-            then += f"; these backends failed to load: {listed(set(failed))}"
+            then += f"; these backends failed to load: {listed(failed)}"
     return UnknownTargetError(
         f"{op}: {asked}, which {why}; known targets: {listed(known)}; {then}",
         op=op,
@@ -108,10 +109,12 @@ def _needs(registry: Registry, who: Backend, op: str, device: torch.device) -> s
     for name, target in registry.targets().items():
         if target.backend != who.name:
             continue
+        claims, fault = target.claims(device)
         if registry.builder(op, name) is None:
-            parts.append(f"target {name!r} has no builder of {op}")
+            parts.append(
+                f"target {name!r} {f'claims {device} but ' if claims else ''}has no builder of {op}"
+            )
         else:
-            claims, fault = target.claims(device)
             why = fault or f"its detector {'claims' if claims else 'does not claim'} {device}"
             parts.append(
                 f"target {name!r} has a builder of {op}, but {why}: ask with target={name!r}"
