@@ -16,8 +16,9 @@ import torch
 from tileops_core.call import checking, grad, modes, pipeline, torch_private
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
-from tileops_core.signature.kinds import DTypeKind
-from tileops_core.signature.model import Input
+from tileops_core.signature.kinds import DTypeKind, MaybeKind
+from tileops_core.signature.model import Input, TensorDecl
+from tileops_core.spec.expressions import Name
 
 
 class CallEmitter:
@@ -26,6 +27,7 @@ class CallEmitter:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.signature = plan.signature
+        self.kinds = self.signature._kinds()
         self.writer = w = SourceWriter()
         self.takes_out = self.signature.out_buffer is not None
         w.use("_Tensor", torch.Tensor)
@@ -116,34 +118,39 @@ class CallEmitter:
 
     # -- the key --------------------------------------------------------------------------
 
-    def _facts(self, name: str, written: bool) -> str:
+    def _facts(self, tensor: TensorDecl, name: str, written: bool) -> str:
         layout = f"{name}.is_contiguous()"
         if written:
             # Overlap inside a tensor lies in its strides; a dense one has none.
             layout += f" or {name}.stride()"
         facts = [f"{name}.dtype", f"{name}.shape", f"{name}.device", layout, f"{name}.is_neg()"]
-        if self._may_be_complex():
+        if self._may_be_complex(tensor):
             facts.append(f"{name}.is_conj()")
         return ", ".join(facts)
 
-    def _may_be_complex(self) -> bool:
-        return any(
-            isinstance(d.kind, DTypeKind)
-            and (d.kind.members is None or any(m.startswith("complex") for m in d.kind.members))
-            for d in self.signature.indices
-        )
+    def _may_be_complex(self, tensor: TensorDecl) -> bool:
+        """Whether the tensor's dtype can be a complex one on some branch."""
+        names = {node.id for node in tensor.dtype.walk() if isinstance(node, Name)}
+        for name in names:
+            kind = self.kinds.get(name)
+            kind = kind.of if isinstance(kind, MaybeKind) else kind
+            members = kind.members if isinstance(kind, DTypeKind) else (name,)
+            if members is None or any(member.startswith("complex") for member in members):
+                return True
+        return False
 
     def _key(self) -> list[str]:
         """One line of the key per tensor."""
         parts = []
         for tensor in self.signature.inputs:
-            facts = self._facts(tensor.name, tensor.mutated is not False)
+            facts = self._facts(tensor, tensor.name, tensor.mutated is not False)
             if self._is_optional(tensor.name):
                 parts.append(f"None if {tensor.name} is None else ({facts})")
             else:
                 parts.append(facts)
-        if self.takes_out:
-            parts.append(f"None if out is None else ({self._facts('out', True)})")
+        if self.signature.out_buffer is not None:
+            facts = self._facts(self.signature.out_buffer, "out", True)
+            parts.append(f"None if out is None else ({facts})")
         return parts
 
     # -- the body -------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def _run_new(
     op: CalledOp, route: Route, effects: Effects, inputs: Tensors, out: torch.Tensor | None
 ) -> Any:
     """Run and check in full; in checking mode also that nothing else was touched."""
-    purity = Purity(op, inputs, effects) if checking.active().purity else None
+    purity = Purity(op, inputs, out, effects) if checking.active().purity else None
     with blaming(op._plan.op, route.blamed):
         result = route.call(*inputs) if out is None else route.call(*inputs, out=out)
     if effects.pure:

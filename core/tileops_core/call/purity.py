@@ -39,12 +39,16 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
 class Purity:
     """Remembers a call's inputs before the kernel runs, and compares after."""
 
-    def __init__(self, op: CalledOp, inputs: Tensors, effects: Effects) -> None:
+    def __init__(
+        self, op: CalledOp, inputs: Tensors, out: torch.Tensor | None, effects: Effects
+    ) -> None:
         self._op = op
+        written = [w for w in (*(inputs[i] for i in effects.written), out) if w is not None]
+        # An input that is the very view of a written one changes by right.
         self._read = [
             (i, x, x.detach().clone())
             for i, x in enumerate(inputs)
-            if x is not None and i not in effects.written
+            if x is not None and not any(overlap(x, w) for w in written)
         ]
         self._kept = effects.aliases
 

@@ -118,8 +118,9 @@ def ordinary_state() -> Iterator[None]:
 
 def active_fake_mode() -> Any:
     """The innermost active fake mode, or None."""
-    stack = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)()
-    fake = [mode for mode in stack if type(mode).__name__ == "FakeTensorMode"]
+    stack: Callable[[], list[Any]]
+    stack = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)
+    fake = [mode for mode in stack() if type(mode).__name__ == "FakeTensorMode"]
     return fake[-1] if fake else None
 
 
