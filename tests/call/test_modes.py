@@ -336,7 +336,7 @@ TRANSFORMS = [
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_a_transform_is_refused_with_a_sentence(warmed, transform):
     """Peer fault 2"""
-    with pytest.raises(SignatureError, match="ProbeFwdOp: cannot be called (inside|with)"):
+    with pytest.raises(SignatureError, match=r"ProbeFwdOp: cannot be called (inside|with)"):
         transform(warmed, small())
     assert torch.equal(warmed(small()), small() * 2)
 
