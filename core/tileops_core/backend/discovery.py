@@ -115,7 +115,7 @@ def _name(distribution: _Distribution) -> str:
     if extension in (".dist-info", ".egg-info"):
         return normalized(stem.partition("-")[0])
     try:
-        return normalized(distribution.metadata["Name"])
+        return normalized(distribution.metadata.get("Name") or "")
     except Exception:  # metadata that cannot be read names no distribution
         return ""
 
@@ -157,7 +157,8 @@ def _version_reader(distribution: _Distribution) -> Callable[[], str | None]:
             version = stem.partition("-")[2]
             return re.sub(r"-py\d.*$", "", version) if extension == ".egg-info" else version
         try:
-            return str(distribution.metadata["Version"])
+            stated: str | None = distribution.metadata.get("Version")
+            return stated
         except Exception:  # a version that cannot be read is unknown
             return None
 
