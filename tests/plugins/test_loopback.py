@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PLUGINS = Path(__file__).parent
 
 
@@ -19,6 +21,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_option_serves_every_op_by_the_loopback(tmp_path: Path) -> None:
     (tmp_path / "test_ops.py").write_text(
         """
