@@ -44,9 +44,11 @@ def test_an_optional_input_is_watched_too(purity):
         z.add_(1)
         return x + z
 
-    with served("ProbePairFwdOp", lambda *specs: kernel) as op:
-        with pytest.raises(BackendError, match="wrote into z"):
-            op(small(), small())
+    with (
+        served("ProbePairFwdOp", lambda *specs: kernel) as op,
+        pytest.raises(BackendError, match="wrote into z"),
+    ):
+        op(small(), small())
 
 
 def test_what_is_written_may_be_and_what_is_read_may_not(purity):
@@ -54,9 +56,11 @@ def test_what_is_written_may_be_and_what_is_read_may_not(purity):
         state.add_(x)
         x.zero_()
 
-    with served("AccumulateFwdOp", lambda *specs: kernel) as op:
-        with pytest.raises(BackendError, match="wrote into x"):
-            op(torch.zeros(3, 4), small())
+    with (
+        served("AccumulateFwdOp", lambda *specs: kernel) as op,
+        pytest.raises(BackendError, match="wrote into x"),
+    ):
+        op(torch.zeros(3, 4), small())
 
 
 @pytest.mark.parametrize("warm", [False, True])
@@ -65,10 +69,11 @@ def test_a_kernel_that_hands_out_one_buffer_twice_is_named(warm):
     with served(build=lambda x: faulty.ReusesItsBuffer()) as op:
         if warm:
             op(small())
-        with checks(purity=True), pytest.raises(BackendError, match=r"memory.*earlier result"):
+        with checks(purity=True):
             first = op(small())
-            second = op(small())
-            assert first is second
+            with pytest.raises(BackendError, match=r"memory.*earlier result"):
+                op(small())
+        assert first.shape == (3, 4)
 
 
 def test_a_buffer_that_a_kernel_keeps_is_caught_though_the_caller_dropped_it(purity):
@@ -143,9 +148,11 @@ def test_in_place_calls_pass(purity):
 
 
 def test_a_call_under_autograd_can_be_watched(purity):
-    with served(build=lambda x: faulty.writes_its_input) as op:
-        with pytest.raises(BackendError, match="wrote into x"):
-            op(small().requires_grad_())
+    with (
+        served(build=lambda x: faulty.writes_its_input) as op,
+        pytest.raises(BackendError, match="wrote into x"),
+    ):
+        op(small().requires_grad_())
 
 
 def test_calls_outside_are_not_watched():
