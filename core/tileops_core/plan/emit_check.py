@@ -319,6 +319,9 @@ class CheckEmitter:
 
     def _axis(self, step: AxisStep, case: CaseSteps, site: str, known: set[str]) -> None:
         w, write = self.writer, self.expressions.write
+        if isinstance(step, SolveAxis | OpenRun) and step.perhaps:
+            # Its one error is that it was known already, and is another.
+            known = known | {step.name}
         expected = self._expected(case, known)
         match step:
             case OpenRun(before=before, after=after, name=name, perhaps=perhaps):

@@ -18,7 +18,17 @@ import attrs
 from tileops_core.signature.kinds import DimKind, DTypeKind, SeqKind, ShapeKind
 from tileops_core.signature.model import Input, Let, ShapeCase, Signature
 from tileops_core.spans import Span
-from tileops_core.spec.expressions import Binary, Call, Const, Each, Expr, Name, Splice
+from tileops_core.spec.expressions import (
+    Binary,
+    BoolOp,
+    Call,
+    Const,
+    Each,
+    Expr,
+    IfElse,
+    Name,
+    Splice,
+)
 
 
 @attrs.frozen(slots=True)
@@ -132,12 +142,26 @@ def free_names(expr: Expr) -> Iterator[str]:
             yield node.id
 
 
+def certain_names(expr: Expr) -> Iterator[str]:
+    """The names an expression reads whatever holds: not those behind a condition."""
+    match expr:
+        case Name(id=name):
+            yield name
+        case IfElse(condition=condition):
+            yield from certain_names(condition)
+        case BoolOp(items=items):
+            yield from certain_names(items[0])
+        case Each(sequence=sequence):
+            yield from certain_names(sequence)
+        case _:
+            for child in expr.children():
+                yield from certain_names(child)
+
+
 class _Solver:
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
-        self.indices = {
-            d.name: d for d in signature.indices if not isinstance(d.kind, SeqKind)
-        }
+        self.indices = {d.name: d for d in signature.indices if not isinstance(d.kind, SeqKind)}
         self.call_lets = [let for let in signature.lets if let.phase == "call"]
         self.unknown = set(self.indices) | {let.name for let in self.call_lets}
         self.perhaps: set[str] = set()
@@ -181,13 +205,9 @@ class _Solver:
                 return None
         singles = [a for a in case.axes if not isinstance(a, Splice)]
         runs = tuple(
-            a.value
-            for i, a in enumerate(case.axes)
-            if isinstance(a, Splice) and i != open_at
+            a.value for i, a in enumerate(case.axes) if isinstance(a, Splice) and i != open_at
         )
-        return CaseSteps(
-            case, len(singles), runs, open_at is not None, tuple(steps), known
-        )
+        return CaseSteps(case, len(singles), runs, open_at is not None, tuple(steps), known)
 
     def axis_step(
         self, item: Expr, places: tuple[Place, Place], found: set[str], is_open: bool
@@ -221,10 +241,13 @@ class _Solver:
         missing = self.missing(tensor.dtype)
         if missing:
             if not (
-                isinstance(tensor.dtype, Name) and isinstance(self._dtype_kind(tensor.dtype.id), DTypeKind)
+                isinstance(tensor.dtype, Name)
+                and isinstance(self._dtype_kind(tensor.dtype.id), DTypeKind)
             ):
                 return None
             binds = tensor.dtype.id
+        if any(case.when is not None and self.missing(case.when) for case in tensor.shape):
+            return None
         cases = [self.case_steps(case) for case in tensor.shape]
         if any(c is None for c in cases):
             return None
@@ -263,9 +286,7 @@ class _Solver:
         for group in (todo, later):
             while True:
                 self._ready_lets(lets, steps)
-                step = next(
-                    (s for s in map(self.tensor_step, group) if s is not None), None
-                )
+                step = next((s for s in map(self.tensor_step, group) if s is not None), None)
                 if step is None:
                     break
                 group.remove(step.tensor)
@@ -282,8 +303,15 @@ class _Solver:
                     )
                 )
             else:
+                unsolved += self._loose(f"let {let.name}", let.expr, let.span)
                 steps.append(LetStep(let))
                 self.unknown.discard(let.name)
+        for rule in self.signature.rules:
+            unsolved += self._loose(f"the refinement {rule.text}", rule.expr, rule.span)
+        roofline = self.signature.roofline
+        for cost in (roofline.flops, roofline.bytes) if roofline is not None else ():
+            if cost is not None:
+                unsolved += self._loose("the roofline", cost, cost.span)
         unsolved += self._outputs_unsolved()
         return Solution(tuple(steps), frozenset(self.ever_perhaps), tuple(unsolved))
 
@@ -294,9 +322,21 @@ class _Solver:
                 self.unknown.discard(let.name)
                 lets.remove(let)
 
+    def _loose(self, what: str, expr: Expr, span: Span) -> Iterator[Unsolved]:
+        """An expression that reads what only some branches settle, and does so on all of them."""
+        reads = set(certain_names(expr)) & self.perhaps
+        if reads:
+            yield Unsolved(
+                f"{what} reads {_and(reads)}, which the inputs do not settle on every branch; "
+                "read it behind the branch's condition, as in x if present(t) else 0",
+                span,
+            )
+
     def _stuck(self, tensor: Input) -> Unsolved:
         missing = self.missing(tensor.dtype)
         for case in tensor.shape:
+            if case.when is not None:
+                missing |= self.missing(case.when)
             for axis in case.axes:
                 missing |= self.missing(axis)
         return Unsolved(
@@ -324,9 +364,7 @@ class _Solver:
                 )
 
 
-def _places(
-    axes: tuple[Expr, ...], open_at: int | None
-) -> list[tuple[Place, Place]]:
+def _places(axes: tuple[Expr, ...], open_at: int | None) -> list[tuple[Place, Place]]:
     """For each item, its place and (for the open splice) the place just after it."""
     places: list[tuple[Place, Place]] = []
     for i in range(len(axes)):
@@ -372,9 +410,7 @@ def _linear(expr: Expr, name: str) -> tuple[int, Expr | None] | None:
         and isinstance(other.value, int)
         and other.value > 0
     ):
-        scaled = (
-            None if rest is None else Binary(span=expr.span, op="*", left=other, right=rest)
-        )
+        scaled = None if rest is None else Binary(span=expr.span, op="*", left=other, right=rest)
         return coefficient * other.value, scaled
     return None
 
