@@ -52,6 +52,19 @@ def _registered_server(request: pytest.FixtureRequest) -> Iterator[str | None]:
         yield "loopback"
 
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.fixture(params=DEVICES)
+def on_each_device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Once per kind of device there is; tensors that the test makes lie there."""
+    if request.param == "cpu":
+        yield request.param
+        return
+    with torch.device(request.param):
+        yield request.param
+
+
 @pytest.fixture
 def server(_registered_server: str | None) -> Iterator[str | None]:
     """Who serves ops that name no target; None for the kernels installed in-tree."""

@@ -19,7 +19,7 @@ SIGNATURES = {op: build_signature(load_spec(op)) for op in ops.__all__ if op.end
 CASES = [case for signature in SIGNATURES.values() for case in cases(signature, small=True)]
 pytestmark = [
     pytest.mark.filterwarnings("ignore:SoftmaxFwdOp. dim is None"),
-    pytest.mark.usefixtures("server"),
+    pytest.mark.usefixtures("server", "on_each_device"),
 ]
 each = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.op}-{case.case_id}")
 first = pytest.mark.parametrize(
