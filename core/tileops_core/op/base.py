@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import torch
 
@@ -16,11 +16,12 @@ from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
 from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import OpNotAvailableError
-from tileops_core.kernels.call_spec import CallSpec
+from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.dispatch import decide
 from tileops_core.kernels.kernel import Kernel, KernelInterface
 from tileops_core.op.definition import define, installed_for
 from tileops_core.op.instances import anchor, key_of
+from tileops_core.op.parameters import refuse_write
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import SignatureCall
 from tileops_core.record.table import read
@@ -121,6 +122,10 @@ class Op:
         """What ``target=`` was at construction; read-only."""
         return self._construction.target
 
+    @target.setter
+    def target(self, value: object) -> NoReturn:
+        refuse_write(self, "target")
+
     @property
     def serving_target(self) -> str | Builtin | None:
         """Who serves this instance: a target's name or ``BUILTIN``; None before the first call."""
@@ -195,7 +200,10 @@ class Op:
             return entry
         entered = enter(self)
         try:
-            choose_target(self, entered.binding, call.device)
+            declared = self._construction.installed.interfaces.get(interface)
+            if declared is not None:
+                check_request(declared, call, op=self._plan.op)
+                choose_target(self, entered.binding, call.device)
             _, entry = entry_for(self, entered.binding, interface, call)
         except BaseException:
             leave(self, entered, succeeded=False)

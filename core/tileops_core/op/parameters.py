@@ -25,18 +25,24 @@ class ParameterAttribute:
 
     def __set__(self, op: Any, value: Any) -> None:
         if getattr(op, "_construction", None) is not None:
-            self._refuse(op)
+            refuse_write(op, self.name)
         op.__dict__[self.name] = value
 
     def __delete__(self, op: Any) -> None:
-        self._refuse(op)
+        refuse_write(op, self.name)
 
-    def _refuse(self, op: Any) -> NoReturn:
-        name = type(op).__name__
-        raise AttributeError(
-            f"{name}: {self.name} is fixed at construction; construct a new op, as in "
-            f"{name}(..., {self.name}=...)"
-        )
+
+def refuse_write(op: Any, attribute: str) -> NoReturn:
+    """Refuse to change what the constructor settled.
+
+    Raises:
+        AttributeError: always.
+    """
+    name = type(op).__name__
+    raise AttributeError(
+        f"{name}: {attribute} is fixed at construction; construct a new op, as in "
+        f"{name}(..., {attribute}=...)"
+    )
 
 
 def default_of(param: Param) -> Any:
