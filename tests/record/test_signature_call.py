@@ -344,7 +344,7 @@ def test_an_entry_without_a_roofline_says_so():
     with target():
         op = op_class("ProbeFwdOp", spec=spec)(target="acme")
         op(small())
-        with pytest.raises(NotImplementedError, match="ProbeFwdOp: .*no roofline"):
+        with pytest.raises(NotImplementedError, match=r"ProbeFwdOp: .*no roofline"):
             op.eval_roofline()
 
 

@@ -1,0 +1,195 @@
+"""What a class statement sets off."""
+
+from __future__ import annotations
+
+import linecache
+import textwrap
+
+import pytest
+import torch
+from call_support import faulty, good, op_class, served, small, target
+
+from tileops_core import Op
+from tileops_core.backend import KernelTypeRegistration, registered
+from tileops_core.errors import ManifestError, OpNotAvailableError
+from tileops_core.ops import GELUFwdOp, RMSNormFwdOp
+
+
+class Base(Op):
+    """A family's base: no manifest key is called so."""
+
+
+def test_a_class_without_an_entry_is_no_op():
+    with pytest.raises(TypeError, match=r"Base has no manifest entry.*spec"):
+        Base()
+
+
+PROBE = faulty.SPECS["ProbeFwdOp"]
+
+
+def test_an_op_may_go_through_a_base_of_its_family():
+    cls = type("ProbeFwdOp", (Base,), {"__module__": op_class.__module__, "spec": PROBE})
+    with target():
+        assert torch.equal(cls(target="acme")(small()), small() * 2)
+
+
+def test_a_subclass_of_an_op_is_that_op():
+    class Mine(RMSNormFwdOp):
+        """With something added."""
+
+        def twice(self, x):
+            return self(self(x))
+
+    op = Mine((4,))
+    assert op.twice(small()).shape == (3, 4)
+    assert op.last_call.op == "RMSNormFwdOp"
+
+
+def test_an_entry_may_be_a_mapping_or_a_file(tmp_path):
+    file = tmp_path / "probe.yaml"
+    file.write_text(
+        textwrap.dedent(
+            """
+            ProbeFwdOp:
+              family: probe
+              status: implemented
+              signature:
+                forall: {M: Dim, T: "DType[float32]"}
+                inputs: {x: {dtype: T, shape: "[M, 4]"}}
+                outputs: {y: {dtype: T, shape: "[M, 4]"}}
+              workloads:
+                - {label: small, M: 3, dtype_cases: [{T: float32}]}
+            """
+        )
+    )
+    for where in (file, str(file)):
+        with target():
+            op = op_class("ProbeFwdOp", spec=where)(target="acme")
+            assert torch.equal(op(small()), small() * 2)
+            with pytest.raises(ValueError, match=r"has shape.*\[probe\.yaml:7\]"):
+                op(small(3, 5))
+
+
+def test_a_broken_entry_is_refused_at_the_class_statement():
+    entry = {**PROBE, "signature": {**PROBE["signature"], "outputs": {"y": {"dtype": "Q"}}}}
+    with pytest.raises(ManifestError, match="Q"):
+        op_class("ProbeFwdOp", spec=entry)
+
+
+def test_something_else_for_an_entry_is_refused():
+    with pytest.raises(TypeError, match=r"ProbeFwdOp: spec must be a mapping.*got int"):
+        op_class("ProbeFwdOp", spec=3)
+
+
+def test_one_name_means_one_thing_in_a_process():
+    """CMP-14"""
+    kept = op_class("ProbeFwdOp")
+    with pytest.raises(TypeError, match=r"ProbeFwdOp is defined twice.*call_support.*elsewhere"):
+        type("ProbeFwdOp", (Op,), {"spec": PROBE, "__module__": "elsewhere"})
+    assert kept is not None
+
+
+def test_a_module_that_runs_again_takes_its_name_over():
+    """CMP-14"""
+    first, second = op_class("ProbeFwdOp"), op_class("ProbeFwdOp")
+    with target():
+        assert torch.equal(first(target="acme")(small()), second(target="acme")(small()))
+
+
+def test_generated_code_can_be_read_in_a_debugger():
+    filename = RMSNormFwdOp.__call__.__code__.co_filename
+    assert "def __call__" in "".join(linecache.getlines(filename))
+
+
+def test_a_constructor_must_assign_every_parameter():
+    def __init__(self, factor=2.0, *, target=None):
+        Op.__init__(self, target=target)
+
+    cls = op_class("BufferFwdOp", __init__=__init__)
+    with pytest.raises(TypeError, match=r"must assign self\.factor before"):
+        cls()
+
+
+def test_a_hand_written_constructor_works():
+    def __init__(self, factor=2.0, *, target=None):
+        self.factor = factor
+        Op.__init__(self, target=target)
+        self.doubled = self.factor * 2
+
+    with target(op="BufferFwdOp"):
+        op = op_class("BufferFwdOp", __init__=__init__)(3, target="acme")
+        assert torch.equal(op(small()), small() * 3)
+    assert op.doubled == 6.0
+
+
+def test_a_class_with_neither_form_needs_a_target():
+    op = op_class("ProbeFwdOp")()
+    with pytest.raises(OpNotAvailableError, match="ProbeFwdOp"):
+        op(small())
+    with pytest.raises(OpNotAvailableError, match="neither call_spec nor forward"):
+        op.forward(small())
+
+
+def test_the_nearer_of_two_forms_counts():
+    interfaces, kernel_type = faulty.in_tree()
+
+    class Nearer(GELUFwdOp):
+        def forward(self, input):
+            return self.kernel_for("elementwise", GELUFwdOp.call_spec(self, input))(input * 0)
+
+    assert GELUFwdOp()(small()).sum() > 0
+    assert Nearer()(small()).sum() == 0
+    assert interfaces["probe"] in kernel_type.__mro__
+
+
+def test_output_shapes_follow_from_the_entry():
+    op = RMSNormFwdOp((4,))
+    assert op._infer_output_shapes(small(), None) == ((3, 4),)
+
+
+def test_construction_reads_no_device_and_builds_nothing(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("asked a device")
+
+    for name in ("current_device", "get_device_properties", "device_count"):
+        monkeypatch.setattr(torch.cuda, name, refuse)
+    op = RMSNormFwdOp((4,))
+    assert len(op._binding.built_entries) == 0
+
+
+def test_a_live_instance_keeps_what_it_resolved():
+    interfaces, kernel_type = faulty.in_tree()
+    body = {
+        "interfaces": interfaces,
+        "call_spec": lambda self, x: interfaces["probe"].request(x.device, x.dtype, x.shape),
+    }
+    cls = op_class("ProbeFwdOp", **body)
+    with registered(KernelTypeRegistration("ProbeFwdOp", "fast", kernel_type)):
+        op = cls()
+    assert torch.equal(op(small()), small() * 2)
+    with pytest.raises(OpNotAvailableError):
+        cls()(small())
+
+
+def test_a_kernel_type_that_breaks_its_contract_is_dropped_alone():
+    interfaces, kernel_type = faulty.in_tree()
+    broken = type("Broken", (kernel_type,), {"preferred_over": frozenset({"bad"})})
+    body = {
+        "interfaces": interfaces,
+        "call_spec": lambda self, x: interfaces["probe"].request(x.device, x.dtype, x.shape),
+    }
+    with registered(
+        KernelTypeRegistration("ProbeFwdOp", "bad", broken),
+        KernelTypeRegistration("ProbeFwdOp", "fine", kernel_type),
+    ):
+        with pytest.warns(RuntimeWarning, match="'bad'.*preferred_over names the kernel type"):
+            op = op_class("ProbeFwdOp", **body)()
+        assert torch.equal(op(small()), small() * 2)
+        assert dict(op.last_call.served_by.kernels) == {"probe": "fine"}
+
+
+def test_an_op_defined_outside_of_the_library_behaves_like_one_of_its_own():
+    with served(build=lambda x: good) as op:
+        assert torch.equal(op(small()), small() * 2)
+        assert op.eval_roofline() == (12, 96)
+        assert op.last_call.op == "ProbeFwdOp"
