@@ -86,8 +86,9 @@ class HasCandidate(Protocol):
     entered: dict[int, list[Entered]]
 
 
-# One lock for all instances: it is held for a few instructions, and only on misses.
-_LOCK = threading.Lock()
+# One lock for all instances: it is held for a few instructions, and only on misses. Re-entrant,
+# because a finalizer that runs meanwhile may call an op.
+_LOCK = threading.RLock()
 
 
 def enter(op: Bound) -> Entered:
