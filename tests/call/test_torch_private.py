@@ -1,0 +1,186 @@
+"""Torch's internal answers and the public ones that stand in where they are gone."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tileops_core.call import torch_private
+
+INTERNAL = (
+    (torch._C, "_len_torch_dispatch_stack"),
+    (torch._C, "_is_tracing"),
+    (torch._C, "_is_any_autocast_enabled"),
+    (torch._C._autograd, "_profiler_enabled"),
+    (torch._C._autograd, "_get_creation_meta"),
+    (torch._C._functorch, "peek_interpreter_stack"),
+    (torch._C._functorch, "is_functorch_wrapped_tensor"),
+)
+
+
+def without_internals():
+    """The module as it is on a torch that has none of the internal names."""
+    patch = pytest.MonkeyPatch()
+    with patch.context() as names:
+        for holder, name in INTERNAL:
+            names.delattr(holder, name, raising=False)
+        spec = importlib.util.spec_from_file_location("bare_torch_private", torch_private.__file__)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module
+
+
+BOTH = [
+    pytest.param(torch_private, id="internal"),
+    pytest.param(without_internals(), id="public"),
+]
+
+
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("private", BOTH)
+def test_dispatch_modes_are_seen(private):
+    assert not private.dispatch_modes()
+    with Mode():
+        assert private.dispatch_modes()
+    assert not private.dispatch_modes()
+
+
+@pytest.mark.parametrize("private", BOTH)
+def test_autocast_is_seen(private):
+    assert not private.autocast_on()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert private.autocast_on()
+    assert not private.autocast_on()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("private", BOTH)
+def test_jit_tracing_is_seen(private):
+    seen = []
+    torch.jit.trace(lambda x: seen.append(private.jit_tracing()) or x + 1, (torch.ones(2),))
+    assert seen[0]
+    assert not private.jit_tracing()
+
+
+def test_a_profiler_is_seen():
+    assert not torch_private.profiling()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+        assert torch_private.profiling()
+    with torch.autograd.profiler.profile():
+        assert torch_private.profiling()
+    assert not torch_private.profiling()
+
+
+def test_without_the_internal_name_no_profiler_is_seen():
+    """It costs the op's range in a profile, and nothing else."""
+    assert not without_internals().profiling()
+
+
+def test_transforms_and_their_tensors_are_seen():
+    seen = []
+
+    def f(x):
+        inside = torch_private.functorch_level() is not None
+        seen.append((inside, torch_private.is_functorch_tensor(x)))
+        with torch_private.outside_transforms():
+            seen.append((torch_private.functorch_level() is not None, None))
+        return x * 2
+
+    torch.func.vmap(f)(torch.ones(2, 3))
+    assert seen == [(True, True), (False, None)]
+    assert torch_private.functorch_level() is None
+    assert not torch_private.is_functorch_tensor(torch.ones(2))
+
+
+def test_a_forward_mode_level_is_seen():
+    assert torch_private.forward_ad._current_level < 0
+    with forward_ad.dual_level():
+        assert torch_private.forward_ad._current_level >= 0
+
+
+def test_symbolic_tracing_is_seen():
+    seen = []
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            seen.append(torch_private.fx_trace._is_fx_tracing_flag)
+            return x
+
+    torch.fx.symbolic_trace(Module())
+    assert seen == [True]
+    assert not torch_private.fx_trace._is_fx_tracing_flag
+
+
+def test_a_recorded_graph_is_seen():
+    seen = []
+    make_fx(lambda x: seen.append(torch_private.graph_is_recorded()) or x + 1)(torch.ones(2))
+    assert seen == [True]
+    assert not torch_private.graph_is_recorded()
+
+
+def test_an_active_fake_mode_is_found_under_others():
+    assert torch_private.active_fake_mode() is None
+    with FakeTensorMode() as mode, Mode():
+        assert torch_private.active_fake_mode() is mode
+
+
+def test_fake_tensors_are_told_from_real_ones():
+    assert torch_private.is_fake(FakeTensorMode().from_tensor(torch.ones(2)))
+    assert not torch_private.is_fake(torch.ones(2))
+
+
+@pytest.mark.parametrize("private", BOTH)
+def test_a_view_that_autograd_can_follow_is_plain(private):
+    x = torch.ones(2, 2, requires_grad=True) * 1
+    assert private.is_plain_view(x[0])
+
+
+def test_a_view_that_autograd_cannot_follow_is_not_plain():
+    x = torch.ones(2, 2, requires_grad=True) * 1
+    assert not torch_private.is_plain_view(x.unbind()[0])
+    with torch.no_grad():
+        view = x[0]
+    assert not torch_private.is_plain_view(view)
+
+
+def test_what_is_made_in_ordinary_state_can_be_kept():
+    with torch.inference_mode(), FakeTensorMode(), torch_private.ordinary_state():
+        x = torch.ones(2)
+    assert type(x) is torch.Tensor
+    assert not x.is_inference()
+    assert not x.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("private", BOTH)
+def test_a_function_that_is_not_traced_breaks_the_graph_and_hides_what_it_calls(private):
+    compiling, graphs = [], []
+
+    def inner(x):
+        compiling.append(torch.compiler.is_compiling())
+        return x + 1
+
+    @private.not_traced
+    def outer(x):
+        return inner(x)
+
+    def backend(graph, inputs):
+        graphs.append(len(inputs))
+        return graph
+
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: outer(x * 2) * 3, backend=backend)
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 9.0))
+    assert compiling == [False]
+    assert graphs == 2 * [1]
+    torch._dynamo.reset()
