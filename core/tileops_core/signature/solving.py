@@ -357,10 +357,11 @@ class _Solver:
             if output.nullable is not None:
                 reads -= self.perhaps
             if reads:
+                dtype_alone = reads <= self.missing(output.dtype)
                 yield Unsolved(
                     f"output {output.name} reads {_and(reads)}, which the inputs do not settle on "
                     "every branch; make it a parameter or a let",
-                    output.shape_span,
+                    output.dtype_span if dtype_alone else output.shape_span,
                 )
 
 
