@@ -144,6 +144,8 @@ def _in_form(tensor: torch.Tensor, form: str) -> Any:
         case "quantized":
             return torch.quantize_per_tensor(tensor.float(), 0.1, 0, torch.qint8)
         case "mkldnn":
+            if not 0 < tensor.dim() < 6:  # mkldnn knows no others
+                return tensor.to_sparse()
             return tensor.float().resolve_neg().contiguous().to_mkldnn()
         case "list":
             return [1.0, 2.0]

@@ -51,7 +51,7 @@ PROFILE = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
-THOROUGH = settings(PROFILE, max_examples=400)
+THOROUGH = settings(PROFILE, max_examples=200)
 
 
 @attrs.frozen
@@ -371,6 +371,11 @@ def _warm(call: Call) -> tuple[Any, Any]:
 def _check_one_change(name: str, data: Any) -> None:
     call = data.draw(good_calls(name))
     op, good = _warm(call)
+    for _ in range(data.draw(st.integers(1, 3))):
+        _try_one_change(op, call, good, data)
+
+
+def _try_one_change(op: Any, call: Call, good: Any, data: Any) -> None:
     fact, other = data.draw(changed(call))
     note(f"{call}\nchanged by {fact}:\n{other}")
     due = _told(other)
