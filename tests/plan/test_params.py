@@ -1,0 +1,247 @@
+"""Parameters are taken by value, once, in one form; what is of another kind is refused."""
+
+from __future__ import annotations
+
+import decimal
+import enum
+import fractions
+import math
+
+import numpy as np
+import pytest
+import sympy
+import torch
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+from tileops_core.errors import SignatureError
+from tileops_core.plan.params import normalize
+from tileops_core.signature.kinds import (
+    ANY_DTYPE,
+    BOOL,
+    DIM,
+    INT,
+    SHAPE,
+    AxesKind,
+    DeviceKind,
+    DTypeKind,
+    EnumKind,
+    IntTupleKind,
+    MaybeKind,
+    ScalarKind,
+)
+from tileops_core.signature.model import REQUIRED, Param
+from tileops_core.spans import Span
+
+MODE = EnumKind(("none", "tanh"))
+FLOAT = ScalarKind(("float",))
+NUMBER = ScalarKind(("int", "float"))
+ANY_SCALAR = ScalarKind(("int", "float", "bool", "str", "complex"))
+PAIR = IntTupleKind(2)
+AXES = AxesKind(optional=True)
+SOME_AXES = AxesKind(optional=False)
+TWO_DTYPES = DTypeKind(("float16", "float32"))
+
+
+class Word(str, enum.Enum):
+    TANH = "tanh"
+
+
+class Number(enum.IntEnum):
+    TWO = 2
+
+
+class Indexed:
+    """Counts as an int to Python."""
+
+    def __index__(self):
+        return 7
+
+
+def taken(kind, value):
+    return normalize(
+        "ProbeFwdOp", Param("p", kind, REQUIRED, False, "", Span("a/b.yaml", 3)), value
+    )
+
+
+TAKEN = [
+    (BOOL, True, True),
+    (BOOL, np.bool_(False), False),
+    (INT, -3, -3),
+    (INT, np.int64(-3), -3),
+    (INT, np.uint8(200), 200),
+    (INT, np.array(5), 5),
+    (INT, Number.TWO, 2),
+    (INT, Indexed(), 7),
+    (INT, 10**30, 10**30),
+    (DIM, 0, 0),
+    (DIM, np.int32(4), 4),
+    (MODE, "tanh", "tanh"),
+    (MODE, np.str_("tanh"), "tanh"),
+    (MODE, Word.TANH, "tanh"),
+    (TWO_DTYPES, torch.float16, torch.float16),
+    (TWO_DTYPES, "float16", torch.float16),
+    (TWO_DTYPES, "torch.float32", torch.float32),
+    (TWO_DTYPES, "half", torch.float16),
+    (ANY_DTYPE, torch.int4, torch.int4),
+    (SHAPE, [2, 3], (2, 3)),
+    (SHAPE, (2, 3), (2, 3)),
+    (SHAPE, torch.Size([2, 3]), (2, 3)),
+    (SHAPE, range(1, 4), (1, 2, 3)),
+    (SHAPE, np.array([2, 3]), (2, 3)),
+    (SHAPE, (n for n in (2, 3)), (2, 3)),
+    (SHAPE, [np.int64(2), Number.TWO], (2, 2)),
+    (SHAPE, 5, (5,)),
+    (SHAPE, np.int16(5), (5,)),
+    (SHAPE, [], ()),
+    (AXES, None, None),
+    (AXES, -1, -1),
+    (AXES, [0, -1], (0, -1)),
+    (AXES, torch.Size([1]), (1,)),
+    (AXES, (), ()),
+    (SOME_AXES, np.int64(1), 1),
+    (PAIR, 3, (3, 3)),
+    (PAIR, [3, -4], (3, -4)),
+    (PAIR, torch.Size([1, 2]), (1, 2)),
+    (FLOAT, 0.5, 0.5),
+    (FLOAT, 1, 1.0),
+    (FLOAT, np.float64(0.5), 0.5),
+    (FLOAT, np.float32(0.5), 0.5),
+    (FLOAT, np.float16(0.5), 0.5),
+    (FLOAT, np.int64(2), 2.0),
+    (FLOAT, fractions.Fraction(1, 4), 0.25),
+    (FLOAT, decimal.Decimal("0.25"), 0.25),
+    (FLOAT, math.inf, math.inf),
+    (NUMBER, 2, 2),
+    (NUMBER, 2.0, 2.0),
+    (NUMBER, np.int8(2), 2),
+    (ANY_SCALAR, True, True),
+    (ANY_SCALAR, np.bool_(True), True),
+    (ANY_SCALAR, "word", "word"),
+    (ANY_SCALAR, Word.TANH, "tanh"),
+    (ANY_SCALAR, 1 + 2j, 1 + 2j),
+    (ANY_SCALAR, np.complex64(1 + 2j), 1 + 2j),
+    (MaybeKind(INT), None, None),
+    (MaybeKind(INT), 3, 3),
+    (MaybeKind(TWO_DTYPES), "float16", torch.float16),
+    (DeviceKind(), None, None),
+    (DeviceKind(), "cpu", torch.device("cpu")),
+    (DeviceKind(), "cuda:1", torch.device("cuda:1")),
+    (DeviceKind(), torch.device("meta"), torch.device("meta")),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "due"), TAKEN, ids=str)
+def test_a_value_of_the_kind_takes_its_one_form(kind, value, due):
+    found = taken(kind, value)
+    assert found == due
+    assert type(found) is type(due)
+    if isinstance(found, tuple):
+        assert all(type(item) is int for item in found)
+
+
+def test_a_list_passed_in_and_edited_later_changes_nothing():
+    given = [2, 3]
+    found = taken(SHAPE, given)
+    given.append(4)
+    assert found == (2, 3)
+
+
+def test_negative_zero_keeps_its_sign():
+    for value in (-0.0, np.float32(-0.0)):
+        assert math.copysign(1, taken(FLOAT, value)) == -1
+    assert math.copysign(1, taken(NUMBER, -0.0)) == -1
+
+
+def test_not_a_number_is_a_float():
+    for value in (math.nan, np.float32("nan")):
+        assert math.isnan(taken(FLOAT, value))
+
+
+def test_a_number_keeps_its_type():
+    assert [type(taken(ANY_SCALAR, v)) for v in (1, 1.0, True)] == [int, float, bool]
+
+
+def test_a_symbolic_int_stays_itself():
+    size = ShapeEnv().create_symintnode(sympy.Symbol("s", integer=True, positive=True), hint=7)
+    assert taken(INT, size) is size
+    assert taken(SHAPE, [2, size])[1] is size
+
+
+SETS = ({1, 2}, frozenset({1, 2}))
+REFUSED = [
+    (BOOL, (1, 0, "True", None, np.int64(1), torch.tensor(True), [True])),
+    (INT, (True, 1.0, "1", None, [1], np.float64(1), np.bool_(True), torch.tensor(1), 1j, *SETS)),
+    (DIM, (-1, np.int64(-1), True, 1.5)),
+    (MODE, ("Tanh", "", None, 1, b"tanh", ["tanh"])),
+    (TWO_DTYPES, (torch.int8, "int8", None, float, np.float32, "nn", "nonsense", 3)),
+    (ANY_DTYPE, ("nonsense", "nn.Linear", None, torch.strided)),
+    (SHAPE, ([-1], -1, [1.0], ["1"], "12", b"12", [[1, 2], [3]], [True], None, {1: 2}, 1.5, *SETS)),
+    (SHAPE, ([None], torch.ones(2, dtype=torch.int64), [torch.tensor(1)], np.array([[1]]))),
+    (AXES, ([1.0], "1", True, {0}, [[0]], 0.0, [None])),
+    (SOME_AXES, (None,)),
+    (PAIR, ((1,), (1, 2, 3), 1.5, "12", None, {1, 2}, (1, True), ((1, 2), 3))),
+    (
+        FLOAT,
+        ("1.0", None, True, 1j, np.complex64(1), [0.5], torch.tensor(0.5), np.ones(2), 10**400),
+    ),
+    (NUMBER, ("1", True, None, 1j)),
+    (ScalarKind(("str",)), (1, 1.0, True, None, b"word")),
+    (ScalarKind(("bool",)), (1, 0.0, "True")),
+    (ScalarKind(("int",)), (1.0, True, "1")),
+    (MaybeKind(INT), (True, 1.0, "None")),
+    (DeviceKind(), ("nonsense", "cpu:x", 0, True, 1.5, ["cpu"])),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [(kind, value) for kind, values in REFUSED for value in values],
+    ids=lambda part: repr(part)[:40],
+)
+def test_a_value_of_another_kind_is_refused(kind, value):
+    with pytest.raises(SignatureError) as caught:
+        taken(kind, value)
+    error = caught.value
+    assert str(error).startswith("ProbeFwdOp: p must be ")
+    assert f", got {repr(value)[:40]}" in str(error)
+    assert f" ({type(value).__name__})" in str(error)
+    assert str(error).endswith("  [b.yaml:3]")
+    assert (error.op, error.tensor) == ("ProbeFwdOp", "p")
+    assert error.actual is value
+    assert error.expected in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "due"),
+    [
+        (BOOL, 1, "True or False"),
+        (INT, 1.5, "an int"),
+        (DIM, -1, "a non-negative int"),
+        (MODE, 1, "one of 'none', 'tanh'"),
+        (TWO_DTYPES, "int8", "one of float16, float32"),
+        (ANY_DTYPE, "integer", "a torch dtype"),
+        (SHAPE, {1}, "a sequence of non-negative ints"),
+        (AXES, "0", "an int or a sequence of ints, or None"),
+        (SOME_AXES, None, "an int or a sequence of ints"),
+        (PAIR, (1,), "an int or 2 of them"),
+        (FLOAT, "x", "a float"),
+        (NUMBER, "x", "an int or a float"),
+        (MaybeKind(INT), "x", "an int or None"),
+        (MaybeKind(MODE), "x", "one of 'none', 'tanh' or None"),
+        (DeviceKind(), 0, "a device, its name, or None"),
+    ],
+)
+def test_a_refusal_says_what_is_due(kind, value, due):
+    with pytest.raises(SignatureError) as caught:
+        taken(kind, value)
+    assert caught.value.expected == due
+
+
+def test_a_word_nearly_right_is_guessed():
+    with pytest.raises(SignatureError, match=r"did you mean 'tanh'\?"):
+        taken(MODE, "tahn")
+
+
+def test_an_int_too_large_for_a_float_is_refused_with_pythons_reason():
+    with pytest.raises(SignatureError, match="int too large to convert to float"):
+        taken(FLOAT, 10**400)
