@@ -14,6 +14,7 @@ from types import FunctionType
 import torch
 
 from tileops_core.call import checking, grad, modes, pipeline, torch_private
+from tileops_core.plan.emit_check import default_device, undecided_device
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
@@ -95,15 +96,19 @@ class CallEmitter:
             for n in self._names
         ]
         with w.block("if ("):
-            self._any_of(tests)
-            w.line("or _modes()")
-            w.line("or _functorch() is not None")
-            w.line("or _autocast()")
-            w.line("or _jit()")
-            w.line("or _profiling()")
-            w.line("or _fx._is_fx_tracing_flag")
-            w.line("or _forward_ad._current_level >= 0")
-            w.line("or _watching")
+            self._any_of(
+                [
+                    *tests,
+                    "_modes()",
+                    "_functorch() is not None",
+                    "_autocast()",
+                    "_jit()",
+                    "_profiling()",
+                    "_fx._is_fx_tracing_flag",
+                    "_forward_ad._current_level >= 0",
+                    "_watching",
+                ]
+            )
         with w.block("):"):
             w.line(f"return _unusual(self, {self._rest()})")
         if wants_grad:
@@ -151,6 +156,13 @@ class CallEmitter:
         if self.signature.out_buffer is not None:
             facts = self._facts(self.signature.out_buffer, "out", True)
             parts.append(f"None if out is None else ({facts})")
+        device = undecided_device(self.signature)
+        if device is not None:
+            # No tensor says for sure where the call is, and where else may change meanwhile.
+            self.writer.use("_default_device", default_device)
+            tensors, parameter = device
+            where = "None" if parameter is None else f"self.{parameter}"
+            parts.append(f"_default_device({', '.join([where, *tensors])})")
         return parts
 
     # -- the body -------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
     def run() -> Any:
         if shapes_only:
             with fake_mode or nullcontext():
-                return miss(op, None, inputs, out)
+                return miss(op, None, inputs, out, shapes_only=True)
         if checking.active().purity:
             return miss(op, _checked_key(inputs, out), inputs, out)
         return run_node(op, inputs, out)

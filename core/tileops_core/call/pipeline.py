@@ -33,7 +33,14 @@ from tileops_core.record.table import prune
 from tileops_core.tensor_spec import TensorSpec
 
 
-def miss(op: CalledOp, key: Any, inputs: tuple[Any, ...], out: Any = None) -> Any:
+def miss(
+    op: CalledOp,
+    key: Any,
+    inputs: tuple[Any, ...],
+    out: Any = None,
+    *,
+    shapes_only: bool = False,
+) -> Any:
     """Run a call whose route is not among the recent ones.
 
     Args:
@@ -41,6 +48,7 @@ def miss(op: CalledOp, key: Any, inputs: tuple[Any, ...], out: Any = None) -> An
         key: the call's key, or None for a call that no route may be kept of.
         inputs: the signature's inputs in order, None for absent ones.
         out: the caller's buffer, if the op takes one.
+        shapes_only: give a result without data, as meta and fake inputs always get.
     """
     known = op._binding.promote(key) if key is not None else None
     if known is not None and not checking.active().purity:
@@ -54,7 +62,7 @@ def miss(op: CalledOp, key: Any, inputs: tuple[Any, ...], out: Any = None) -> An
     if out is not None:
         check_out(plan, outputs, facts, out)
     specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
-    if is_shapes_only(inputs):
+    if shapes_only or facts[0].type == "meta" or is_shapes_only(inputs):
         served: object = None
         result = unserved(op, facts, outputs, effects, inputs, out)
     elif is_empty_write(outputs, effects, inputs):
@@ -83,7 +91,7 @@ def _serve(
     entered = enter(op)
     try:
         choose_target(op, entered.binding, facts[0])
-        server = resolve(op, entered, specs)
+        server = resolve(op, entered, facts[0], specs)
         record = _record(op, entered, specs, out is not None)
         route = make_route(op, server, record, facts, outputs, effects, inputs)
         result = _run_new(op, route, effects, inputs, out)

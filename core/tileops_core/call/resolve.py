@@ -75,11 +75,13 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
     _log_select.debug("%s on %s: %s", op._plan.op, device, "; ".join(selection.reasons))
 
 
-def resolve(op: CalledOp, entered: Entered, specs: tuple[TensorSpec | None, ...]) -> Server:
-    """The kernel that serves a call with these tensors, built if it has to be."""
+def resolve(
+    op: CalledOp, entered: Entered, device: torch.device, specs: tuple[TensorSpec | None, ...]
+) -> Server:
+    """The kernel that serves a call there with these tensors, built if it has to be."""
     binding = entered.binding
     if binding.builder is not None:
-        return _target_kernel(op, binding, binding.builder, specs)
+        return _target_kernel(op, binding, binding.builder, device, specs)
     if op._writes_call_spec:
         call = op.call_spec(*specs)
         (interface,) = op._construction.installed.interfaces
@@ -132,11 +134,11 @@ def _target_kernel(
     op: CalledOp,
     binding: Binding,
     builder: RegisteredBuilder,
+    device: torch.device,
     specs: tuple[TensorSpec | None, ...],
 ) -> Server:
     name = op._plan.op
     blamed = Blamed(builder.target, builder)
-    device = next((s.device for s in specs if s is not None), torch.device("cpu"))
     values = dict(zip(op._plan.static_names, op._construction.statics, strict=True))
     parameters = {p.name: values[p.name] for p in op._plan.signature.params}
 
@@ -156,7 +158,7 @@ def _target_kernel(
             )
         return TargetKernel(kernel)
 
-    held = binding.target_kernels.get(specs, make)
+    held = binding.target_kernels.get((device, specs), make)
     return Server(held.kernel, blamed, held)
 
 

@@ -14,7 +14,7 @@ from tileops_core.errors import SignatureError
 from tileops_core.plan.emit_expr import ExpressionWriter, dtype_named, has
 from tileops_core.plan.sites import Site
 from tileops_core.plan.source import SourceWriter
-from tileops_core.signature.kinds import DTypeKind, TensorKind
+from tileops_core.signature.kinds import DeviceKind, DTypeKind, TensorKind
 from tileops_core.signature.model import Input, Rule, Signature
 from tileops_core.signature.primitives import PRIMITIVES, PrimitiveError
 from tileops_core.signature.solving import (
@@ -227,12 +227,14 @@ class CheckEmitter:
 
     def _device(self) -> None:
         w = self.writer
-        deciding = [t for t in self.signature.inputs if not t.on_cpu]
-        first = next((t for t in deciding if t.optional is False), None)
-        if first is None:
+        undecided = undecided_device(self.signature)
+        first = None
+        if undecided is not None:
             w.use("_default_device", default_device)
-            w.line(f"_device = _default_device({', '.join(t.name for t in deciding)})")
+            tensors, parameter = undecided
+            w.line(f"_device = _default_device({', '.join([str(parameter), *tensors])})")
         else:
+            first = next(t for t in self.signature.inputs if t.optional is False and not t.on_cpu)
             w.line(f"_device = {first.name}.device")
         for tensor in self.signature.inputs:
             if tensor is first:
@@ -401,14 +403,31 @@ class CheckEmitter:
         return "[" + ", ".join(_label(a) for a in case.case.axes) + "]"
 
 
-def default_device(*tensors: torch.Tensor | None) -> torch.device:
-    """The device of the first tensor there is; else the current CUDA device, else the CPU."""
+def undecided_device(signature: Signature) -> tuple[list[str], str | None] | None:
+    """What a call's device depends on where no required input decides it, else None.
+
+    Returns:
+        The optional inputs that decide it where they are there, and the parameter that does else.
+    """
+    deciding = [t for t in signature.inputs if not t.on_cpu]
+    if any(t.optional is False for t in deciding):
+        return None
+    parameters = (p.name for p in signature.params if isinstance(p.kind, DeviceKind))
+    return [t.name for t in deciding], next(parameters, None)
+
+
+def default_device(stated: torch.device | None, *tensors: torch.Tensor | None) -> torch.device:
+    """The device of the first tensor there is; else the one stated; else the current CUDA device,
+    or the CPU where there is none.
+    """
     for tensor in tensors:
         if tensor is not None:
             return tensor.device
-    if torch.cuda.is_available():
+    if stated is None:
+        stated = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if stated.type == "cuda" and stated.index is None:
         return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
+    return stated
 
 
 def may_refuse(*exprs: Expr) -> bool:
