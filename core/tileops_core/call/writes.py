@@ -142,6 +142,8 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
     Sorted by stride, each axis must step over all that the smaller ones cover; every layout that
     torch's own views of dense memory make passes this.
     """
+    if tensor.is_contiguous():
+        return False
     axes = sorted(
         (stride, length)
         for stride, length in zip(tensor.stride(), tensor.shape, strict=True)
@@ -157,9 +159,12 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
     """First byte and one past the last byte that the tensor's elements reach."""
-    if tensor.numel() == 0:
+    count = tensor.numel()
+    if count == 0:
         return 0, 0
     start = tensor.data_ptr()
+    if tensor.is_contiguous():
+        return start, start + count * tensor.element_size()
     reach = sum(s * (n - 1) for s, n in zip(tensor.stride(), tensor.shape, strict=True))
     return start, start + (reach + 1) * tensor.element_size()
 
