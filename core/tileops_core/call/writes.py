@@ -112,7 +112,7 @@ def check_view(plan: Plan, name: str, tensor: torch.Tensor) -> None:
     base = tensor._base
     if base is None:
         return
-    if base.is_leaf and base.requires_grad:
+    if base.is_leaf and tensor.requires_grad:
         problem = "it is a view of a leaf that requires grad"
     elif torch_private.is_plain_view(tensor):
         return
