@@ -311,6 +311,7 @@ def test_a_tensor_subclass_of_parameter_works(probe):
     no_gradient(y)
 
 
+@pytest.mark.filterwarnings("ignore:Input #0 requires gradient")
 def test_gradcheck_does_not_pass(probe):
     x = torch.ones(1, 1, requires_grad=True)
     with pytest.raises(NotImplementedError, match="ProbeFwdOp has no gradient"):

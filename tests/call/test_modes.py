@@ -503,6 +503,19 @@ def test_a_subclass_written_in_place_is_itself_the_result(cls, times):
         assert torch.equal(x.as_subclass(torch.Tensor), torch.relu(small() - 5))
 
 
+@pytest.mark.parametrize("cls", [Plain, Quiet], ids=lambda c: c.__name__)
+def test_a_subclass_written_in_place_has_no_silent_gradient(cls):
+    op = ReLUFwdOp(inplace=True)
+    leaf = (small() - 5).as_subclass(cls).requires_grad_()
+    with pytest.raises(SignatureError, match="leaf that requires grad"):
+        op(leaf)
+    x = leaf * 1
+    x = x if type(x) is cls else x.as_subclass(cls)
+    assert op(x) is x
+    with pytest.raises(NotImplementedError, match="ReLUFwdOp has no gradient"):
+        x.sum().backward()
+
+
 def test_a_subclass_as_out_is_itself_the_result():
     with served("BufferFwdOp") as op:
         for _ in range(2):
