@@ -118,7 +118,7 @@ def show_steps(run: Run, out: Console) -> None:
     target = "no target named" if run.target is None else f"target={run.target!r}"
     table = plain_table()
     table.add_column("op", no_wrap=True)
-    table.add_column("served by")
+    table.add_column("served by", no_wrap=True)
     for heading in ("calls", "µs", "µs/call", "FLOP", "bytes"):
         table.add_column(heading, justify="right", no_wrap=True)
     for step in run.steps:
@@ -152,7 +152,8 @@ def short(count: int) -> str:
 
 def main(sentences: Sequence[str]) -> int:
     """Run the whole; return the exit status."""
-    out = Console()
+    # A log has no window to fit; there no column should be cut.
+    out = Console(width=None if sys.stdout.isatty() else 100)
     runs = [run(sentences, target) for target in TARGETS]
     show_similarities(sentences, runs[0].similarities, out)
     for each in runs:
