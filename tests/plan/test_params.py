@@ -228,7 +228,7 @@ def test_a_value_of_another_kind_is_refused(kind, value):
         (NUMBER, "x", "an int or a float"),
         (MaybeKind(INT), "x", "an int or None"),
         (MaybeKind(MODE), "x", "one of 'none', 'tanh' or None"),
-        (DeviceKind(), 0, "a device, its name, or None"),
+        (DeviceKind(), 0, "a torch device, its name or None"),
     ],
 )
 def test_a_refusal_says_what_is_due(kind, value, due):

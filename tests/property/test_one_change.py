@@ -51,7 +51,7 @@ PROFILE = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
-THOROUGH = settings(PROFILE, max_examples=200)
+THOROUGH = settings(PROFILE, max_examples=120)
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ PROFILE = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-THOROUGH = settings(PROFILE, max_examples=400)
+THOROUGH = settings(PROFILE, max_examples=240)
 TARGET = "property_target"
 
 
