@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 from collections import Counter
 
@@ -9,9 +11,10 @@ import pytest
 import torch
 from call_support import faulty, good, in_threads, op_class, served, small, target
 
+from tileops_core.call import binding
 from tileops_core.call.binding import UNBOUND
 from tileops_core.errors import BackendError, SignatureError
-from tileops_core.ops import RMSNormFwdOp
+from tileops_core.ops import ReLUFwdOp, RMSNormFwdOp
 
 
 class Gate:
@@ -279,3 +282,27 @@ def test_many_shapes_from_many_threads_are_right():
 
     outcomes = in_threads(*[lambda n=n: work(n) for n in range(8)])
     assert [o.error for o in outcomes] == [None] * 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_makes_first_calls_even_if_a_thread_held_the_lock():
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with binding._LOCK:
+            held.set()
+            release.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait(30)
+    child = os.fork()
+    if child == 0:
+        # No pytest below: the child only says by its status whether the call came back.
+        signal.alarm(20)
+        same = torch.equal(ReLUFwdOp()(torch.ones(2)), torch.ones(2))
+        os._exit(0 if same else 1)
+    _, status = os.waitpid(child, 0)
+    release.set()
+    thread.join()
+    assert status == 0

@@ -7,6 +7,7 @@ dropped, and with it the target it chose and the kernels it built. A published b
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Hashable
 from typing import Any, Protocol
@@ -89,6 +90,16 @@ class HasCandidate(Protocol):
 # One lock for all instances: it is held for a few instructions, and only on misses. Re-entrant,
 # because a finalizer that runs meanwhile may call an op.
 _LOCK = threading.RLock()
+
+
+def _after_fork() -> None:
+    """Give a child process a lock that no thread of its parent holds."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def enter(op: Bound) -> Entered:

@@ -15,8 +15,6 @@ import attrs
 WATCHING: list[int] = []
 """Not empty while some thread is checking; the hit path asks whether it is empty."""
 
-_LOCK = threading.Lock()
-
 
 @attrs.frozen(slots=True)
 class Checks:
@@ -52,11 +50,9 @@ def checks(*, metadata: bool = False, purity: bool = False) -> Iterator[None]:
     before = _THREAD.active
     _THREAD.active = Checks(before.metadata or metadata, before.purity or purity)
     ident = threading.get_ident()
-    with _LOCK:
-        WATCHING.append(ident)
+    WATCHING.append(ident)
     try:
         yield
     finally:
         _THREAD.active = before
-        with _LOCK:
-            WATCHING.remove(ident)
+        WATCHING.remove(ident)
