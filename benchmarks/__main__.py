@@ -63,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console.print(f"The peer is {peer_said}. Ours alone:", highlight=False)
 
     effort = "quick" if options.quick else "full"
+    load_at_start = report.load()
     values = measure(options.only, environments, effort, console)
     sections = [importlib.import_module(f"benchmarks.{name}").SECTION for name in options.only]
     lines = report.lines_of(sections, values)
@@ -70,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         lines = [report.Line(line.row, line.ours, Unmeasured(no_peer)) for line in lines]
     report.show(lines, f"tileops ({effort})", console)
     if not options.quick and not options.no_peer and tuple(options.only) == MODULES:
-        text = report.markdown(lines, report.facts(peer_said))
+        text = report.markdown(lines, report.facts(peer_said, load_at_start))
         report.RESULTS.write_text(text, encoding="utf-8")
         console.print(f"Written: {report.RESULTS}", highlight=False)
 

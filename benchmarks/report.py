@@ -204,11 +204,17 @@ def markdown(lines: list[Line], facts: Mapping[str, str]) -> str:
     return "\n".join(text) + "\n"
 
 
-def facts(peer: str) -> dict[str, str]:
+def load() -> str:
+    """How many processes want a core, as the system counts them over the last minute."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def facts(peer: str, load_at_start: str) -> dict[str, str]:
     """The machine, the versions and the date, for the table's head.
 
     Args:
         peer: What stands for the peer: its name and version, or why it was not measured.
+        load_at_start: What `load` said before the run: above one, others were at work too.
 
     Returns:
         Name to value, in the order of printing.
@@ -218,6 +224,7 @@ def facts(peer: str) -> dict[str, str]:
     return {
         "Date": today,
         "Machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
+        "Load": f"{load_at_start} before the run, {load()} after it",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "Versions": ", ".join(versions),
         "Peer": peer,

@@ -3,9 +3,10 @@ from __future__ import annotations
 import io
 
 import pytest
+import torch
 from rich.console import Console
 
-from benchmarks.report import Line, figure, geometric_mean, lines_of, markdown, show, summary
+from benchmarks.report import Line, facts, figure, geometric_mean, lines_of, markdown, show, summary
 from benchmarks.rows import Section, Unmeasured
 
 SECTION = Section("The call")
@@ -90,3 +91,10 @@ def test_the_printed_table_says_why_a_figure_is_missing() -> None:
     text = out.getvalue()
     assert "ours: KeyError: x (a lost row)" in text
     assert "not measured" in text
+
+
+def test_the_facts_name_the_machine_its_load_and_the_versions() -> None:
+    found = facts("a peer", "0.5")
+    assert list(found) == ["Date", "Machine", "Load", "Python", "Versions", "Peer"]
+    assert found["Load"].startswith("0.5 before the run")
+    assert f"torch {torch.__version__}" in found["Versions"]
