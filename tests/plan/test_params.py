@@ -130,7 +130,7 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "due"), TAKEN, ids=str)
+@pytest.mark.parametrize(("kind", "value", "due"), TAKEN, ids=map(str, range(len(TAKEN))))
 def test_a_value_of_the_kind_takes_its_one_form(kind, value, due):
     found = taken(kind, value)
     assert found == due

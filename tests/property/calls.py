@@ -16,6 +16,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from tileops_core import checks
+
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 LAYOUTS = ("dense", "transposed", "strided", "padded", "offset", "expanded", "negative")
@@ -27,7 +29,7 @@ FORMS = ("parameter", "buffer", "subclass", "inference", "grad", "grad_child", "
 ODD = ("sparse", "csr", "nested", "quantized", "mkldnn", "list", "number", "array", "nothing")
 """What a tensor must not be."""
 
-SURROUNDINGS = ("plain", "no_grad", "inference", "autocast", "dispatch_mode")
+SURROUNDINGS = ("plain", "no_grad", "inference", "autocast", "dispatch_mode", "checks")
 
 
 class Subclass(torch.Tensor):
@@ -166,6 +168,7 @@ def surroundings(name: str) -> Iterator[None]:
         "inference": torch.inference_mode,
         "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
         "dispatch_mode": Watch,
+        "checks": lambda: checks(metadata=True, purity=True),
     }
     with around.get(name, nullcontext)():
         yield
