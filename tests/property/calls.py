@@ -121,6 +121,8 @@ def laid_out(values: torch.Tensor, layout: str) -> torch.Tensor:
 
 def _in_form(tensor: torch.Tensor, form: str) -> Any:
     differentiable = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+    if form in ("sparse", "csr") and tensor.dtype in _FLOAT8:
+        tensor = tensor.float()  # of eight bits there are no sparse ones
     match form:
         case "parameter":
             return torch.nn.Parameter(tensor, requires_grad=False)
