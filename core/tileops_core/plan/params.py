@@ -108,9 +108,9 @@ def _bool(value: Any) -> bool:
 
 
 def _int(value: Any) -> int:
-    """An int, or what is one (numpy's, a SymInt stays itself); never a bool or a tensor."""
+    """An int, or what is one (numpy's); never a bool, a tensor or a symbol without a value."""
     if isinstance(value, torch.SymInt):
-        return value  # type: ignore[return-value]
+        raise _Refused("an int with a value (construct ops outside of traced code)")
     if _is_bool(value) or isinstance(value, torch.Tensor):
         raise _Refused("an int")
     try:
