@@ -83,8 +83,9 @@ def test_an_unknown_name_is_warned_about_at_the_first_use_and_once(
             warnings.simplefilter("error")
             order.set(["acne", "zoom"])
     source = VARIABLE if by_variable else "set_backend_order"
-    with pytest.warns(RuntimeWarning, match=rf"{source}.*'acne' \(did you mean 'acme'\?\)"):
+    with pytest.warns(RuntimeWarning, match=rf"{source}.*'acne' \(did you mean 'acme'\?\)") as told:
         order.of("SumFwdOp")
+    assert {warning.filename for warning in told} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert order.of("SumFwdOp") == order.of("MulFwdOp") == ("acne", "zoom")

@@ -65,9 +65,10 @@ def test_softmax_counts_its_axis_from_the_front(dim, counted):
 @pytest.mark.parametrize(("rank", "axis"), [(0, 0), (1, 0), (2, 1), (3, 0), (4, 1)])
 def test_softmax_without_an_axis_warns_and_takes_torch_s(rank, axis):
     x = torch.randn((2, 3, 4, 5)[:rank])
-    with pytest.warns(UserWarning, match=f"axis {axis}; pass dim={axis}"):
+    with pytest.warns(UserWarning, match=f"axis {axis}; pass dim={axis}") as told:
         result = ops.SoftmaxFwdOp()(x)
     assert torch.equal(result, torch.softmax(x, axis))
+    assert [warning.filename for warning in told] == [__file__]
 
 
 def test_softmax_without_a_cast_keeps_the_dtype():

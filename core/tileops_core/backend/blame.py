@@ -1,6 +1,20 @@
-"""Say whose fault an exception is without changing what it is."""
+"""Say whose code something is: who raised an exception, and which line of the user's led here."""
 
 from __future__ import annotations
+
+import os
+import sys
+
+_OURS = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<tileops ")
+"""What file names of the package begin with, and those of the functions that it generates."""
+
+
+def user_level() -> int:
+    """The ``stacklevel`` with which the function that asks warns at the user's line."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def add_note(exc: BaseException, text: str) -> None:

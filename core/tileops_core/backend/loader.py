@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 import traceback
 import warnings
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ import attrs
 import pluggy
 
 from tileops_core.backend import hookspecs, tables
+from tileops_core.backend.blame import user_level
 from tileops_core.backend.contract import (
     LoadFailure,
     ManifestPath,
@@ -229,7 +229,7 @@ def announce(messages: Iterable[str]) -> None:
 
 def _warn(message: str) -> Warning | None:
     try:
-        warnings.warn(message, RuntimeWarning, stacklevel=_user_level())
+        warnings.warn(message, RuntimeWarning, stacklevel=user_level())
     except Warning as warning:
         return warning
     return None
@@ -253,15 +253,6 @@ def describe(failure: LoadFailure, *, whole: bool = True) -> str:
         f"{failure} -- {extent}; tileops_core.load_failures() and `tileops doctor` tell more; "
         f"{remedy}"
     )
-
-
-def _user_level() -> int:
-    # The package's own files, and the functions that it generates.
-    ours = (os.path.dirname(os.path.dirname(__file__)) + os.sep, "<tileops ")
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def without_disabled(found: Iterable[Found]) -> tuple[list[Found], tuple[str, ...]]:

@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 
+from tileops_core.backend.blame import user_level
 from tileops_core.backend.contract import is_name
 from tileops_core.backend.registry import REGISTRY, Registry
 from tileops_core.suggest import did_you_mean, listed
@@ -75,7 +76,7 @@ class BackendOrder:
                     f"{source}: no backend is called {name!r}{did_you_mean(name, known)}; "
                     f"there are: {listed(known)}; the name is passed over",
                     RuntimeWarning,
-                    stacklevel=2,
+                    stacklevel=user_level(),
                 )
 
 

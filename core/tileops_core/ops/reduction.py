@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from tileops_core.backend.blame import user_level
 from tileops_core.interfaces.reduction import ReduceCall, SoftmaxCall
 from tileops_core.op import Op
 from tileops_core.tensor_spec import TensorSpec
@@ -29,7 +30,7 @@ class SoftmaxFwdOp(Op):
                 f"SoftmaxFwdOp: dim is None, so a tensor of rank {rank} is taken along axis {dim}; "
                 f"pass dim={dim} to say so",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=user_level(),
             )
         out_dtype = x.dtype if self.dtype is None else self.dtype
         return SoftmaxCall(x.device, x.dtype, x.shape, dim % max(rank, 1), out_dtype)
