@@ -11,6 +11,8 @@ import pytest
 import torch
 from call_support import faulty, good, in_threads, op_class, served, small, target
 
+from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
+from tileops_core.backend.targets import BUILTIN
 from tileops_core.call import binding
 from tileops_core.call.binding import UNBOUND
 from tileops_core.errors import BackendError, SignatureError
@@ -306,3 +308,31 @@ def test_a_forked_child_makes_first_calls_even_if_a_thread_held_the_lock():
     release.set()
     thread.join()
     assert status == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_does_not_wait_for_a_choice_that_its_parent_was_making():
+    inside, release = threading.Event(), threading.Event()
+
+    def detect(device):
+        if threading.current_thread() is thread:
+            inside.set()
+            release.wait(30)
+        return False
+
+    op = ReLUFwdOp()
+    builder = BuilderRegistration("ReLUFwdOp", "slow", good)
+    with registered(TargetRegistration("slow", detect), builder):
+        thread = threading.Thread(target=lambda: op(torch.ones(2)))
+        thread.start()
+        inside.wait(30)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            same = torch.equal(op(torch.ones(2)), torch.ones(2))
+            os._exit(0 if same and op.serving_target is BUILTIN else 1)
+        _, status = os.waitpid(child, 0)
+        release.set()
+        thread.join()
+    assert status == 0
+    assert op.serving_target is BUILTIN

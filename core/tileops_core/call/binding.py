@@ -41,6 +41,7 @@ class Binding(RouteTable):
         "built_entries",
         "entries_by_call",
         "lock",
+        "process",
         "target",
         "target_kernels",
         "users",
@@ -56,6 +57,7 @@ class Binding(RouteTable):
         self.target_kernels: BuildOnce[Any] = BuildOnce(weak=True)
         # Re-entrant: choosing a target asks detectors, which are other people's code.
         self.lock = threading.RLock()
+        self.process = os.getpid()
         self.users = 0
 
 
@@ -109,7 +111,8 @@ def enter(op: Bound) -> Entered:
         binding = op._binding
         running = op._running
         if binding is UNBOUND:
-            if running.candidate is None:
+            if running.candidate is None or running.candidate.process != os.getpid():
+                # One from before a fork may wait for threads that stayed in the parent.
                 running.candidate = Binding()
             binding = running.candidate
             binding.users += 1
