@@ -251,6 +251,19 @@ def test_something_else_than_a_tensor_is_refused(probe, value, warmed):
     still_works(probe)
 
 
+class Unprintable:
+    """Fails at being shown."""
+
+    def __repr__(self):
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize("value", [torch.ones(3, 3).numpy(), Unprintable()], ids=["lines", "none"])
+def test_what_stands_for_a_tensor_is_shown_in_one_line(warm, value):
+    error = refused(lambda: warm(value), type(value).__name__, kind=NotATensorError)
+    assert "\n" not in str(error)
+
+
 def test_none_for_a_required_input_is_refused(warm):
     refused(lambda: warm(None), r"x must be a torch\.Tensor, got None", kind=NotATensorError)
     still_works(warm)

@@ -64,21 +64,34 @@ def test_without_out_the_result_is_new(buffer):
 
 
 @pytest.mark.parametrize(
-    ("out", "says"),
+    ("out", "says", "due"),
     [
-        pytest.param(torch.empty(3, 5), r"out has shape \(3, 5\), y is .* = \(3, 4\)", id="shape"),
-        pytest.param(torch.empty(12), r"out has shape \(12,\)", id="rank"),
         pytest.param(
-            torch.empty(3, 4, dtype=torch.float16), "out has dtype float16.*float32", id="dtype"
+            torch.empty(3, 5), r"out has shape \(3, 5\), y is .* = \(3, 4\)", (3, 4), id="shape"
         ),
-        pytest.param(torch.empty(3, 4, device="meta"), "out is on meta.*cpu", id="device"),
+        pytest.param(torch.empty(12), r"out has shape \(12,\)", (3, 4), id="rank"),
+        pytest.param(
+            torch.empty(3, 4, dtype=torch.float16),
+            "out has dtype float16.*float32",
+            torch.float32,
+            id="dtype",
+        ),
+        pytest.param(
+            torch.empty(3, 4, device="meta"),
+            "out is on meta.*cpu",
+            torch.device("cpu"),
+            id="device",
+        ),
     ],
 )
-def test_an_out_of_other_facts_is_refused(buffer, out, says):
+def test_an_out_of_other_facts_is_refused(buffer, out, says, due):
     good = torch.empty(3, 4)
     buffer(small(), out=good)
     error = refused(lambda: buffer(small(), out=out), "BufferFwdOp", says)
     assert error.tensor == "out"
+    assert error.expected == due
+    assert error.actual in (out.shape, out.dtype, out.device)
+    assert type(error.actual) is type(due)
     assert torch.equal(buffer(small(), out=good), small() * 2)
 
 

@@ -156,6 +156,9 @@ def test_an_axis_that_is_not_there_is_an_index_error_too():
     assert type(error) is AxisError
     assert isinstance(error, IndexError)
     assert "dim 5 is out of range for rank 2, it must lie in [-2, 1]  [" in str(error)
+    assert error.tensor is None
+    assert error.expected == "valid_axes(S, dim)"
+    assert error.actual == "dim 5 is out of range for rank 2, it must lie in [-2, 1]"
 
 
 def test_a_primitive_that_refuses_its_values_is_told_with_the_declaration():

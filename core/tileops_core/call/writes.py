@@ -36,17 +36,18 @@ def check_out(
     if due is None:
         problem = f"out was given, but this call has no output {declared.name}"
         expected: object = None
+        actual: object = out.shape
     elif tuple(out.shape) != tuple(due[0]):
         problem = f"out has shape {shape_text(out.shape)}, {declared.name} is {declared.shape_text}"
         problem += f" = {shape_text(due[0])}"
-        expected = due[0]
+        expected, actual = tuple(due[0]), tuple(out.shape)
     elif out.dtype != due[1]:
         problem = f"out has dtype {dtype_text(out.dtype)}, {declared.name} is {declared.dtype_text}"
         problem += f" = {dtype_text(due[1])}"
-        expected = due[1]
+        expected, actual = due[1], out.dtype
     elif out.device != facts[0]:
         problem = f"out is on {out.device}, the call is on {facts[0]}"
-        expected = facts[0]
+        expected, actual = facts[0], out.device
     else:
         return
     raise SignatureError(
@@ -54,7 +55,7 @@ def check_out(
         op=plan.op,
         tensor="out",
         expected=expected,
-        actual=out.shape,
+        actual=actual,
         span=span,
     )
 

@@ -24,7 +24,10 @@ def dtype_text(dtype: object) -> str:
 
 def value_text(value: object) -> str:
     """A value of the caller's in at most a line."""
-    text = repr(value)
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a stranger's object may fail at being printed
+        text = object.__repr__(value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -55,7 +58,7 @@ class Site:
         return kind(
             f"{self.op}: {message}  [{self.span.short}]",
             op=self.op,
-            tensor=self.name,
+            tensor=self.name or None,
             axis=axis,
             expected=expected,
             actual=actual,
@@ -172,7 +175,7 @@ class Site:
         else:
             said = f"{self.declared}: {error}"
         what = f"{self.name}: " if self.name else ""
-        return self._error(f"{what}{said}", kind=kind)
+        return self._error(f"{what}{said}", expected=self.declared, actual=said, kind=kind)
 
 
 def _is_literal(declared: str) -> bool:
