@@ -146,6 +146,12 @@ def test_alpha_must_suit_the_dtype(alpha, dtype):
         op(torch.ones(3).to(dtype), torch.ones(3).to(dtype))
 
 
+@pytest.mark.parametrize("alpha", [2**40, -(2**70), 2**100])
+def test_an_alpha_of_any_size_that_the_dtype_holds_scales(alpha):
+    result = ops.AddFwdOp(alpha=alpha)(torch.ones(3), torch.ones(3))
+    assert torch.equal(result, torch.full((3,), float(alpha)) + 1)
+
+
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_no_eps_is_float32_s_epsilon(dtype):
     """NRM-01."""

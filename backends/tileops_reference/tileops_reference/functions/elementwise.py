@@ -15,6 +15,8 @@ def add(input: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
         other: of ``input``'s dtype, broadcast against it.
         alpha: an int, or a float for floating operands.
     """
+    if input.is_floating_point():
+        alpha = float(alpha)  # torch takes an int of 64 bits at most
     return torch.add(input, other, alpha=alpha)
 
 
