@@ -328,13 +328,14 @@ def test_all_that_is_unsolved_is_told_at_once_with_its_place():
         let={"L": "K + 1"},
     )
     about = [p.message.split(" reads ")[0].split(" cannot ")[0] for p in error.problems]
-    assert about == ["x", "w", "let L", "output y"]
+    assert about == ["x", "w", "output y", "let L"]
     for problem in error.problems:
         assert problem.span.line > 0
-        assert f"{problem.message}  [<spec of ProbeFwdOp>:{problem.span.line}]" in str(error)
+        assert problem.code == "unsolved"
+        assert f"{problem.message}  [<spec of ProbeFwdOp>:{problem.span.line}, " in str(error)
         assert problem.span.text in str(error)
     assert [p.span.text.strip() for p in error.problems] == [
-        "shape: '[M * N]'", "shape: '[K // 2]'", "L: K + 1", "shape: '[M]'",
+        "shape: '[M * N]'", "shape: '[K // 2]'", "shape: '[M]'", "L: K + 1",
     ]  # fmt: skip
     assert str(error).count("^") >= 4
 

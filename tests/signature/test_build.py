@@ -240,7 +240,8 @@ def test_each_fault_has_its_own_code(problems, code, changes):
 def test_every_code_of_the_signature_is_provoked_here():
     from tileops_core.spec.problems import CODES as READER_CODES
 
-    assert CODES.keys() - READER_CODES.keys() == (
+    # What no order of solving settles shows when a plan is made; its own tests provoke that.
+    assert CODES.keys() - READER_CODES.keys() - {"unsolved"} == (
         {code for code, _ in PROBLEMS} - READER_CODES.keys()
     )
 

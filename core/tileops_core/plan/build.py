@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tileops_core.errors import ManifestError
 from tileops_core.plan.emit_check import CheckEmitter
 from tileops_core.plan.emit_results import ResultEmitter
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.model import Signature
+from tileops_core.signature.problems import manifest_error
 from tileops_core.signature.solving import solve
 
 
@@ -19,13 +19,7 @@ def build_plan(signature: Signature) -> Plan:
     """
     solution = solve(signature)
     if solution.unsolved:
-        raise ManifestError(
-            "\n".join(
-                f"{signature.op}: {u.message}  [{u.span.short}]\n{u.span.snippet()}".rstrip()
-                for u in solution.unsolved
-            ),
-            problems=solution.unsolved,
-        )
+        raise manifest_error(signature.op, solution.unsolved)
     writer = SourceWriter()
     checks = CheckEmitter(signature, solution, writer)
     checks.emit()

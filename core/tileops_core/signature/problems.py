@@ -27,6 +27,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "tensor-read": "An expression reads a tensor, of which only presence and bytes are known.",
         "rule-defines-name": "A refinement defines a name that nothing else gives a value.",
         "unsourced-index": "No input carries an index, so no call can give it a value.",
+        "unsolved": "No order of solving gives an index a value on every branch.",
         "unused": "A declaration is used by nothing.",
         "let-cycle": "Named quantities refer to each other in a circle.",
         "too-large": "A quantity grows beyond what any cost or size needs.",

@@ -17,6 +17,7 @@ import attrs
 
 from tileops_core.signature.kinds import DimKind, DTypeKind, SeqKind, ShapeKind
 from tileops_core.signature.model import Input, Let, ShapeCase, Signature
+from tileops_core.signature.problems import Problem
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import (
     Binary,
@@ -118,20 +119,12 @@ class LetStep:
 
 
 @attrs.frozen(slots=True)
-class Unsolved:
-    """Something no order can settle; ``message`` says what."""
-
-    message: str
-    span: Span
-
-
-@attrs.frozen(slots=True)
 class Solution:
     """The steps in order, the names that need a None start, and what stays unsolved."""
 
     steps: tuple[TensorStep | LetStep, ...]
     perhaps: frozenset[str]
-    unsolved: tuple[Unsolved, ...]
+    unsolved: tuple[Problem, ...]
 
 
 def free_names(expr: Expr) -> Iterator[str]:
@@ -282,7 +275,7 @@ class _Solver:
         todo = [t for t in self.signature.inputs if t.optional is False]
         later = [t for t in self.signature.inputs if t.optional is not False]
         lets = list(self.call_lets)
-        unsolved: list[Unsolved] = []
+        unsolved: list[Problem] = []
         for group in (todo, later):
             while True:
                 self._ready_lets(lets, steps)
@@ -298,7 +291,7 @@ class _Solver:
             never = self.missing(let.expr) - self.perhaps - {x.name for x in lets}
             if never:
                 unsolved.append(
-                    Unsolved(
+                    _unsolved(
                         f"let {let.name} reads {_and(never)}, which no tensor settles", let.span
                     )
                 )
@@ -322,30 +315,30 @@ class _Solver:
                 self.unknown.discard(let.name)
                 lets.remove(let)
 
-    def _loose(self, what: str, expr: Expr, span: Span) -> Iterator[Unsolved]:
+    def _loose(self, what: str, expr: Expr, span: Span) -> Iterator[Problem]:
         """An expression that reads what only some branches settle, and does so on all of them."""
         reads = set(certain_names(expr)) & self.perhaps
         if reads:
-            yield Unsolved(
+            yield _unsolved(
                 f"{what} reads {_and(reads)}, which the inputs do not settle on every branch; "
                 "read it behind the branch's condition, as in x if present(t) else 0",
                 span,
             )
 
-    def _stuck(self, tensor: Input) -> Unsolved:
+    def _stuck(self, tensor: Input) -> Problem:
         missing = self.missing(tensor.dtype)
         for case in tensor.shape:
             if case.when is not None:
                 missing |= self.missing(case.when)
             for axis in case.axes:
                 missing |= self.missing(axis)
-        return Unsolved(
+        return _unsolved(
             f"{tensor.name} cannot be solved for {_and(missing)}: write each index once as a plain "
             "axis, or as a*M + e with known e, on every branch",
             tensor.shape_span,
         )
 
-    def _outputs_unsolved(self) -> Iterator[Unsolved]:
+    def _outputs_unsolved(self) -> Iterator[Problem]:
         for output in self.signature.outputs:
             reads = self.missing(output.dtype)
             for case in output.shape:
@@ -358,7 +351,7 @@ class _Solver:
                 reads -= self.perhaps
             if reads:
                 dtype_alone = reads <= self.missing(output.dtype)
-                yield Unsolved(
+                yield _unsolved(
                     f"output {output.name} reads {_and(reads)}, which the inputs do not settle on "
                     "every branch; make it a parameter or a let",
                     output.dtype_span if dtype_alone else output.shape_span,
@@ -414,6 +407,10 @@ def _linear(expr: Expr, name: str) -> tuple[int, Expr | None] | None:
         scaled = None if rest is None else Binary(span=expr.span, op="*", left=other, right=rest)
         return coefficient * other.value, scaled
     return None
+
+
+def _unsolved(message: str, span: Span) -> Problem:
+    return Problem("unsolved", message, span)
 
 
 def _and(names: Iterable[str]) -> str:
