@@ -76,6 +76,15 @@ def test_a_broken_entry_is_refused_at_the_class_statement():
         op_class("ProbeFwdOp", spec=entry)
 
 
+@pytest.mark.parametrize("name", ["forward", "last_call", "kernel_for", "spec", "interfaces"])
+def test_a_parameter_that_hides_a_member_of_every_op_is_refused(name):
+    entry = {**PROBE, "signature": {**PROBE["signature"], "params": {name: {"type": "int"}}}}
+    entry["workloads"] = [{**row, name: 1} for row in PROBE["workloads"]]
+    with pytest.raises(ManifestError, match=f"'{name}' would hide what every op has") as caught:
+        op_class("ProbeFwdOp", spec=entry)
+    assert [problem.code for problem in caught.value.problems] == ["bad-name"]
+
+
 def test_something_else_for_an_entry_is_refused():
     with pytest.raises(TypeError, match=r"ProbeFwdOp: spec must be a mapping.*got int"):
         op_class("ProbeFwdOp", spec=3)

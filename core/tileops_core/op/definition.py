@@ -14,6 +14,8 @@ from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Plan
 from tileops_core.signature.build import build_signature
+from tileops_core.signature.model import Signature
+from tileops_core.signature.problems import Problem, manifest_error
 from tileops_core.spec.catalogue import family_of, load_spec, load_spec_from
 
 _CLASSES: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
@@ -45,7 +47,9 @@ def define(cls: Any, base: Any) -> None:
         _keep_form(cls, base)
         return
     _claim(cls)
-    plan = build_plan(build_signature(loaded))
+    signature = build_signature(loaded)
+    _refuse_members(signature, base)
+    plan = build_plan(signature)
     cls._plan = plan
     cls.__call__, cls._node, cls._call_source = emit_call(plan)
     for param in plan.signature.params:
@@ -53,6 +57,22 @@ def define(cls: Any, base: Any) -> None:
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):
         cls.__init__ = emit_init(plan.signature, base.__init__)
     _keep_form(cls, base)
+
+
+def _refuse_members(signature: Signature, base: type) -> None:
+    """Refuse parameters that would hide a member of every op; ``dtype`` is there to be replaced."""
+    problems = [
+        Problem(
+            "bad-name",
+            f"the parameter {p.name!r} would hide what every op has under this name",
+            p.span,
+            "give it another name",
+        )
+        for p in signature.params
+        if hasattr(base, p.name) and p.name != "dtype"
+    ]
+    if problems:
+        raise manifest_error(signature.op, problems)
 
 
 def _between(cls: type, base: type) -> list[type]:

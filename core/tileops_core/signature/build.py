@@ -47,7 +47,9 @@ from tileops_core.spec.entries import (
 from tileops_core.spec.expressions import Expr, FamilyUse
 
 # The constructor's own names, a constant of the language, and what generated code calls.
-_RESERVED = frozenset({"self", "target", "inf", "len", "bool", "type", "tuple"})
+_RESERVED = frozenset(
+    {"self", "target", "inf", "len", "bool", "type", "tuple", "BaseException", "RuntimeError"}
+)
 
 
 def build_signature(spec: Spec) -> Signature:
