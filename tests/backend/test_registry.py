@@ -110,6 +110,7 @@ def test_one_backend_that_registers_two_things_in_one_place_fails(found) -> None
     both = [TargetRegistration("acme", claims_nothing), TargetRegistration("acme", print)]
     (failure,) = load(found("acme", **hooks(*both))).load_failures()
     assert "target 'acme' is already registered" in str(failure.error)
+    assert str(failure.error).endswith("return one of the two only")
 
 
 def test_what_a_backend_lists_twice_is_there_once(found) -> None:

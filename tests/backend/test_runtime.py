@@ -4,7 +4,6 @@ import threading
 
 import pytest
 
-from tileops_core import backend
 from tileops_core.backend import (
     BuilderRegistration,
     InterfaceRegistration,
@@ -174,23 +173,3 @@ def test_the_functions_and_the_ops_see_one_registry() -> None:
     from tileops_core.backend import order, registry, runtime, targets
 
     assert runtime.REGISTRY is targets.REGISTRY is order.REGISTRY is registry.REGISTRY
-
-
-def test_the_facade_exports_what_is_promised_and_no_more() -> None:
-    assert set(backend.__all__) == {
-        "BuilderRegistration",
-        "DeviceFactsRegistration",
-        "InterfaceRegistration",
-        "KernelTypeRegistration",
-        "LoadFailure",
-        "OracleRegistration",
-        "TargetRegistration",
-        "TensorSpec",
-        "hookimpl",
-        "register_kernel_builder",
-        "register_kernel_type",
-        "register_target",
-        "registered",
-        "unregister_backend",
-    }
-    assert all(hasattr(backend, name) for name in backend.__all__)

@@ -186,6 +186,8 @@ def _check_again(held: Registered[Any, Any], new: Registration, backend: Backend
 def _remedy(first: Backend, second: Backend) -> str:
     if second.distribution is None:
         return f"choose another name, or unregister_backend({first.name!r}) first"
+    if first.name == second.name:
+        return "return one of the two only"
     return (
         f"uninstall one of the two distributions, or skip one with "
         f"TILEOPS_DISABLE_BACKENDS={first.name} or TILEOPS_DISABLE_BACKENDS={second.name}"
