@@ -22,7 +22,8 @@ PACKAGES = {"ours": "tileops_core.ops", "peer": "tileops"}
 EVERYTHING = {
     "ours": """
 import tileops_core.ops
-ops = [getattr(tileops_core.ops, name) for name in tileops_core.ops.__all__]
+found = {name: getattr(tileops_core.ops, name) for name in tileops_core.ops.__all__}
+ops = [name for name in found if name.endswith("Op")]
 """,
     "peer": """
 import tileops
