@@ -433,6 +433,14 @@ def test_torch_compile_of_the_op_itself_is_right(warmed):
     torch._dynamo.reset()
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_an_op_constructed_in_compiled_code_breaks_the_graph_and_is_right():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: RMSNormFwdOp((4,))(x) * 2, backend="eager")
+    torch.testing.assert_close(compiled(torch.ones(3, 4)), torch.full((3, 4), 2.0))
+    torch._dynamo.reset()
+
+
 # -- tensor subclasses ------------------------------------------------------------------------
 
 

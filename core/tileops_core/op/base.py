@@ -9,12 +9,12 @@ import torch
 
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registry import REGISTRY
-from tileops_core.backend.targets import BUILTIN, Builtin, check_target
+from tileops_core.backend.targets import BUILTIN, Builtin, check_target, current_default
 from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
-from tileops_core.call.torch_private import ordinary_state
+from tileops_core.call.torch_private import not_traced, ordinary_state
 from tileops_core.errors import OpNotAvailableError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.dispatch import decide
@@ -217,6 +217,8 @@ class Op:
         ``call`` may state device facts (``call.stating(arch=90)``) of a machine that is not here.
         """
         target = self._construction.target
+        if target is None and self._binding.target is None:
+            target = current_default()
         backend = target if isinstance(target, str) else self._binding.backend
         decision = decide(
             self._construction.installed,
@@ -259,5 +261,8 @@ class Op:
         facts = self._plan.check(statics, *inputs)
         return tuple(None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts))
 
+
+# Like a call: constructed in code that dynamo traces, an op stands between the graphs.
+not_traced(Op.__init__)
 
 __all__ = ["BUILTIN", "Op"]

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import torch
 
+from tileops_core.call.torch_private import not_traced
 from tileops_core.plan.emit_expr import dtype_named
 from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
@@ -74,7 +75,7 @@ def emit_init(signature: Signature, base_init: FunctionType) -> FunctionType:
         for param in signature.params:
             w.line(f"self.{param.name} = {param.name}")
         w.line("_initialize(self, target=target)")
-    init = compile_source(w, f"<tileops init {signature.op}>")["__init__"]
+    init: FunctionType = not_traced(compile_source(w, f"<tileops init {signature.op}>")["__init__"])
     init.__qualname__ = signature.op
     init.__doc__ = _docstring(signature.params)
     annotations: dict[str, Any] = {p.name: p.annotation for p in signature.params}
