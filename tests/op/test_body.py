@@ -9,7 +9,7 @@ import torch
 from call_support import faulty, in_threads, op_class, small, target
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tileops_core import BUILTIN, TensorSpec
+from tileops_core import BUILTIN, TensorSpec, default_target
 from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
 from tileops_core.ops import RMSNormFwdOp
 
@@ -215,6 +215,19 @@ def test_a_key_keeps_to_the_ops_target():
     op = RMSNormFwdOp((4,), target="reference")
     call = op.call_spec(TensorSpec("cpu", torch.float32, (3, 4)), None)
     assert op.key_for("rms_norm", call) == "reference"
+
+
+def test_a_key_keeps_to_the_default_target_before_the_first_call():
+    bench = Bench()
+    call = bench.call(3, 4)
+    with (
+        default_target("reference"),
+        pytest.raises(OpNotAvailableError, match="backend 'reference'"),
+    ):
+        bench.op.key_for("probe", call)
+    bench.op.kernel_for("probe", call)
+    with default_target("reference"):
+        assert bench.op.key_for("probe", call) == "only"
 
 
 # -- derived ----------------------------------------------------------------------------------
