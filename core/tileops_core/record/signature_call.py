@@ -33,7 +33,7 @@ class Served:
 
     def __str__(self) -> str:
         if self.target is None:
-            return "nobody (nothing to write)"
+            return "nobody (there was no data)"
         if not self.kernels:
             return str(self.target)
         keys = ", ".join(
