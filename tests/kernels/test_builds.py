@@ -371,3 +371,28 @@ def test_waiters_get_the_value_of_a_weak_table_even_if_the_builder_dropped_it():
 
     assert in_threads(*[ask] * 4, release)[:4] == [Kept] * 4
     assert len(made) == 1
+
+
+def test_a_build_that_ends_between_two_questions_is_not_repeated():
+    table, slow = BuildOnce(), Slow("value")
+    looked = threading.Event()
+
+    class LooksThenLetsFinish(dict):
+        """Lets the builder publish and end right after the other thread's look at the table."""
+
+        def get(self, key, default=None):
+            found = super().get(key, default)
+            if threading.current_thread() is not builder:
+                looked.set()
+                slow.let_go.set()
+                builder.join(0.2)
+            return found
+
+    table._built = LooksThenLetsFinish()
+    builder = threading.Thread(target=table.get, args=("key", slow))
+    builder.start()
+    assert slow.started.wait(PATIENCE)
+    assert table.get("key", lambda: "another") == "value"
+    builder.join(PATIENCE)
+    assert looked.is_set()
+    assert slow.count == 1

@@ -103,12 +103,15 @@ class BuildOnce(Generic[_Value]):
             mine = _Build(key)
             try:
                 with _guard:
+                    # In this order: a build publishes before it ends, so one that has ended by
+                    # the first question is found by the second.
+                    other = self._running.get(key)
+                    running = other is not None and other.running
                     # One look-up: a weakly held value may be gone by a second one.
                     found: _Value = self._built.get(key, _MISSING)
                     if found is not _MISSING:
                         return found
-                    other = self._running.get(key)
-                    if other is None or not other.running:
+                    if other is None or not running:
                         self._running[key] = mine
                         other = None
                     else:
