@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -96,6 +98,29 @@ def test_one_name_means_one_thing_in_a_process():
     with pytest.raises(TypeError, match=r"ProbeFwdOp is defined twice.*call_support.*elsewhere"):
         type("ProbeFwdOp", (Op,), {"spec": PROBE, "__module__": "elsewhere"})
     assert kept is not None
+
+
+def test_a_name_of_the_librarys_ops_is_taken_before_their_family_is_imported():
+    """CMP-14: else the import of the family would be what fails."""
+    program = """
+import sys
+from tileops_core.op import Op
+entry = {
+    "family": "mine",
+    "status": "implemented",
+    "signature": {"inputs": {}, "outputs": {"y": {"dtype": "float32", "shape": "[]"}}},
+    "workloads": [{"label": "only"}],
+}
+try:
+    type("SumFwdOp", (Op,), {"spec": entry, "__module__": "mine"})
+except TypeError as error:
+    print(error)
+assert "tileops_core.ops.reduction" not in sys.modules
+from tileops_core.ops import SumFwdOp
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "by tileops_core.ops.reduction.SumFwdOp and by mine.SumFwdOp" in run.stdout
 
 
 def test_a_module_that_runs_again_takes_its_name_over():

@@ -16,7 +16,7 @@ from tileops_core.plan.model import Plan
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, manifest_error
-from tileops_core.spec.catalogue import family_of, load_spec, load_spec_from
+from tileops_core.spec.catalogue import family_of, load_spec, load_spec_from, status_of
 
 _CLASSES: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
 
@@ -93,14 +93,23 @@ def _keep_form(cls: Any, base: type) -> None:
 
 
 def _claim(cls: type) -> None:
-    """Take an op's name. A module that runs again takes its own name over."""
-    name = cls.__name__
+    """Take an op's name. A module that runs again takes its own name over.
+
+    The library's own ops have theirs whether they are imported yet or not: else whoever came
+    first would decide, and could break the import of a whole family.
+    """
+    name, holder = cls.__name__, None
     other = _CLASSES.get(name)
     if other is not None and other.__module__ != cls.__module__:
+        holder = f"{other.__module__}.{other.__qualname__}"
+    elif status_of(name) == "implemented":
+        home = f"tileops_core.ops.{family_of(name)}"
+        holder = None if cls.__module__ == home else f"{home}.{name}"
+    if holder is not None:
         raise TypeError(
-            f"op {name} is defined twice: by {other.__module__}.{other.__qualname__} and by "
-            f"{cls.__module__}.{cls.__qualname__}; an op's name means one thing in a process, so "
-            "rename one, or add a backend for the op instead of a second class"
+            f"op {name} is defined twice: by {holder} and by {cls.__module__}.{cls.__qualname__}; "
+            "an op's name means one thing in a process, so rename one, or add a backend for the "
+            "op instead of a second class"
         )
     _CLASSES[name] = cls
 
