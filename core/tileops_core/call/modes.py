@@ -120,7 +120,7 @@ def _refuse_transforms(op: str, tensors: Tensors) -> None:
         raise _refused(
             op,
             "under torch.jit.trace, which would record one kernel's work instead of the op",
-            "use torch.compile or torch.export",
+            "use torch.compile",
         )
 
 
