@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
+import tolerances
 import torch
 
 from tileops_core import ops
 from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import default_target
-
-_tolerances = runpy.run_path(str(Path(__file__).parents[1] / "tolerances.py"))
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +23,7 @@ def seed() -> None:
 @pytest.fixture(scope="session")
 def check_close() -> Callable[..., None]:
     """Compare with a float64 result under the one table of tolerances."""
-    return _tolerances["check_close"]
+    return tolerances.check_close
 
 
 def _builder(op: str) -> Callable[..., Callable[..., object]]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+import tolerances
 import torch
-
-_tolerances = runpy.run_path(str(Path(__file__).parents[1] / "tolerances.py"))
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +17,7 @@ def seed() -> None:
 @pytest.fixture(scope="session")
 def check_close() -> Callable[..., None]:
     """Compare with a float64 result under the one table of tolerances."""
-    return _tolerances["check_close"]
+    return tolerances.check_close
 
 
 @pytest.fixture

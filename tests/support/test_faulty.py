@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-import importlib.util
-import sys
 import threading
-from pathlib import Path
 
+import faulty
 import pytest
 import torch
 
@@ -12,17 +10,6 @@ from tileops_core.kernels.contracts import install
 from tileops_core.kernels.dispatch import decide, entry_for
 from tileops_core.signature.build import build_signature
 from tileops_core.spec.catalogue import load_spec_from
-
-
-def _load():
-    where = importlib.util.spec_from_file_location("faulty", Path(__file__).with_name("faulty.py"))
-    module = importlib.util.module_from_spec(where)
-    sys.modules["faulty"] = module
-    where.loader.exec_module(module)
-    return module
-
-
-faulty = sys.modules.get("faulty") or _load()
 
 
 @pytest.fixture

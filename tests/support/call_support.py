@@ -1,11 +1,7 @@
-"""Ops made of the entries in ``faulty.py``, and kernels and targets for them.
-
-Loaded once, as ``call_support``, by the ``conftest.py`` of each package that tests calls.
-"""
+"""Ops made of the entries in ``faulty.py``, and kernels and targets for them."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -18,22 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import faulty
 import torch
 
 from tileops_core import Op
 from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
-
-
-def _faulty() -> Any:
-    where = Path(__file__).parents[1] / "faulty.py"
-    spec = importlib.util.spec_from_file_location("faulty", where)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faulty"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-faulty = sys.modules.get("faulty") or _faulty()
 
 
 def op_class(name: str, **body: Any) -> type[Op]:
