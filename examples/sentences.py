@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # the model's files are in an installed package
@@ -37,6 +38,7 @@ SENTENCES = (
 )
 TARGETS = (None, "reference")
 TOLERANCE = 1e-5
+PASSES = 5
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,20 @@ class Run:
 
 
 def run(sentences: Sequence[str], target: str | None) -> Run:
-    """Encode twice and keep the second time: the first also builds what the calls need."""
+    """Encode a few times and keep the fastest: the first time also builds what the calls need,
+    and any may share the machine with something else.
+    """
     model = MiniLM(target)
+    passes = []
     with torch.inference_mode():
-        for _ in range(2):
+        for _ in range(PASSES):
             for step in model.steps.all():
                 step.forget()
             embeddings = model.encode(sentences)
             similarities = model.similarities(embeddings)
-    return Run(target, embeddings, similarities, model.steps.all())
+            passes.append([copy(step) for step in model.steps.all()])
+    fastest = min(passes, key=lambda steps: sum(step.nanoseconds for step in steps))
+    return Run(target, embeddings, similarities, fastest)
 
 
 def expected(sentences: Sequence[str]) -> torch.Tensor:
@@ -141,7 +148,8 @@ def show_steps(run: Run, out: Console) -> None:
         short(sum(step.flops for step in run.steps)),
         short(sum(step.bytes for step in run.steps)),
     )
-    out.print(f"The ops of one encoding, {target}", style="bold", highlight=False)
+    title = f"The ops of one encoding, the fastest of {PASSES}, {target}"
+    out.print(title, style="bold", highlight=False)
     out.print(table)
 
 

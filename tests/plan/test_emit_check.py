@@ -155,7 +155,8 @@ def test_an_axis_that_is_not_there_is_an_index_error_too():
     error = refused(checks, {"x": spec(2, 3)}, dim=5)
     assert type(error) is AxisError
     assert isinstance(error, IndexError)
-    assert "dim 5 is out of range for rank 2, it must lie in [-2, 1]  [" in str(error)
+    said = "dim 5 is out of range for rank 2, it must lie in [-2, 1], got S=(2, 3), dim=5  ["
+    assert said in str(error)
     assert error.tensor is None
     assert error.expected == "valid_axes(S, dim)"
     assert error.actual == "dim 5 is out of range for rank 2, it must lie in [-2, 1]"

@@ -88,7 +88,8 @@ class Purity:
     def _fault(self, route: Route, problem: str) -> BackendError:
         blamed, name = route.blamed, self._op._plan.op
         return BackendError(
-            f"{name}: {owner(blamed)} {problem}",
+            f"{name}: {owner(blamed)} {problem}; this is the backend's fault: report it there, or "
+            "choose another target=",
             backend=blamed.backend,
             op=name,
             target=blamed.target,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import torch
 
@@ -55,10 +55,6 @@ class Op:
     _binding: Binding
     _construction: Construction
     _running: Running
-
-    if TYPE_CHECKING:
-        # Parameters are attributes too; stubs made from the manifest give them their types.
-        def __getattr__(self, name: str) -> Any: ...
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Generate what follows from the class's entry."""

@@ -128,7 +128,7 @@ class CheckEmitter:
             arguments = ", ".join(self.expressions.write(a) for a in node.args)
             self.writer.line(f"_why = {name}({arguments})")
             with self.writer.block("if _why is not None:"):
-                self.writer.line(f"raise {site}.failed(_why)")
+                self.writer.line(f"raise {site}.failed(_why, {self._values(expr)})")
 
     def rescue(self) -> None:
         """Close a ``try``: a primitive's refusal becomes the error of the site noted last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import attrs
@@ -10,6 +11,7 @@ import torch
 
 from tileops_core.plan.params import normalize
 from tileops_core.signature.model import Signature
+from tileops_core.signature.solving import free_names
 
 Statics: TypeAlias = tuple[Any, ...]
 """Parameters in manifest order, then the lets they decide."""
@@ -21,7 +23,7 @@ OutputFacts: TypeAlias = tuple[tuple[int, ...], torch.dtype] | None
 """Shape and dtype of one output, or None where this branch has none."""
 
 
-@attrs.frozen(slots=True, eq=False)
+@attrs.frozen(slots=False, eq=False)
 class Plan:
     """The generated functions of one op class, and their source.
 
@@ -50,6 +52,18 @@ class Plan:
         """Whether some branch writes into a tensor of the caller's."""
         s = self.signature
         return s.out_buffer is not None or any(t.mutated is not False for t in s.inputs)
+
+    @cached_property
+    def indexing(self) -> frozenset[str]:
+        """The names that shapes and dtypes read, and the conditions that choose between them."""
+        read: set[str] = set()
+        for tensor in (*self.signature.inputs, *self.signature.outputs):
+            exprs = [tensor.dtype]
+            for case in tensor.shape:
+                exprs += case.axes if case.when is None else (case.when, *case.axes)
+            for expr in exprs:
+                read.update(free_names(expr))
+        return frozenset(read)
 
     def statics(self, values: tuple[Any, ...]) -> Statics:
         """Check and normalize constructor values (in manifest order), and what they decide.

@@ -163,8 +163,10 @@ class Site:
             actual=length,
         )
 
-    def failed(self, error: Exception) -> SignatureError:
-        """A primitive or an arithmetic step refused its values."""
+    def failed(
+        self, error: Exception, values: Mapping[str, object] | None = None
+    ) -> SignatureError:
+        """A primitive or an arithmetic step refused its values; ``values`` are what was read."""
         kind = AxisError if getattr(error, "index_error", False) else SignatureError
         if isinstance(error, PrimitiveError):
             said = str(error)
@@ -175,7 +177,8 @@ class Site:
         else:
             said = f"{self.declared}: {error}"
         what = f"{self.name}: " if self.name else ""
-        return self._error(f"{what}{said}", expected=self.declared, actual=said, kind=kind)
+        found = f", got {_values(values)}" if values else ""
+        return self._error(f"{what}{said}{found}", expected=self.declared, actual=said, kind=kind)
 
 
 def _is_literal(declared: str) -> bool:

@@ -94,8 +94,11 @@ class SignatureCall:
 
     @cached_property
     def indices(self) -> Mapping[str, Any]:
-        """Solved ``forall`` indices, parameters by name, and every ``let``."""
+        """Solved ``forall`` indices, the parameters that stand in types, and every ``let``."""
         found = dict(zip(self._plan.static_names, self._statics, strict=True))
+        for param in self._plan.signature.params:
+            if param.name not in self._plan.indexing:
+                del found[param.name]
         for name, value in zip(self._plan.fact_names, self._facts, strict=True):
             if not name.startswith("_"):
                 found[name] = tuple(value) if isinstance(value, tuple) else value
