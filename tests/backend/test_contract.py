@@ -144,3 +144,17 @@ def test_a_failure_whose_exception_cannot_be_printed_can() -> None:
     failure = LoadFailure("acme", "acme", "1.0", Mute(), "")
     assert "acme 1.0" in str(failure)
     assert "Mute" in str(failure)
+
+
+def test_a_failure_is_one_line_however_many_its_message_has() -> None:
+    error = RuntimeError("no license\n\n  for this host,\task for one")
+    told = str(LoadFailure("acme", "acme", "1.0", error, ""))
+    assert told.endswith("RuntimeError: no license for this host, ask for one")
+
+
+def test_of_a_long_message_the_beginning_and_the_end_are_told() -> None:
+    error = RuntimeError("compiling norm.cu\n" + "note\n" * 10_000 + "error: out of registers")
+    told = str(LoadFailure("acme", "acme", "1.0", error, ""))
+    assert "RuntimeError: compiling norm.cu note" in told
+    assert told.endswith("note error: out of registers")
+    assert len(told) < 1_200

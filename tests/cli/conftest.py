@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,11 @@ def make_distribution(
     (info / "entry_points.txt").write_text(f"[tileops.backends]\n{name} = {value}\n")
 
 
-def run_apart(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a new process that finds a folder's distributions."""
+def python_in(folder: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a new process that finds a folder's distributions."""
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
-        [sys.executable, "-m", "tileops_core", *arguments],
+        [sys.executable, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **env},
         capture_output=True,
         text=True,
@@ -52,19 +53,27 @@ def run_apart(folder: Path, *arguments: str, **env: str) -> subprocess.Completed
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    """``shell("doctor")`` in a new process."""
-
-    def call(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return run_apart(tmp_path, *arguments, **env)
-
-    return call
+def python(tmp_path: Path) -> Shell:
+    """``python("-c", code)`` in a new process."""
+    return partial(python_in, tmp_path)
 
 
 @pytest.fixture
-def one_broken(tmp_path: Path) -> None:
+def shell(tmp_path: Path) -> Shell:
+    """``shell("doctor")`` in a new process."""
+    return partial(python_in, tmp_path, "-m", "tileops_core")
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Callable[..., None]:
+    """``install(name, source)`` makes a distribution that ``python`` and ``shell`` find."""
+    return partial(make_distribution, tmp_path)
+
+
+@pytest.fixture
+def one_broken(install: Callable[..., None]) -> None:
     """A backend whose import raises, for ``shell``."""
-    make_distribution(tmp_path, "broken", "raise RuntimeError('no license')")
+    install("broken", "raise RuntimeError('no license')")
 
 
 @pytest.fixture(scope="session")
@@ -75,4 +84,4 @@ def sick(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProces
     make_distribution(folder, "needs", "import driver_of_acme.lib")
     make_distribution(folder, "gone", entry_point="tileops_vanished.plugin")
     make_distribution(folder, "exits", "raise SystemExit(3)")
-    return run_apart(folder, "doctor")
+    return python_in(folder, "-m", "tileops_core", "doctor")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 
 import pytest
 import torch
@@ -132,9 +133,7 @@ def test_all_is_well_with_our_own_backends(shell) -> None:
         ("exits", "SystemExit: 3", "update or report tileops-exits 1.2"),
     ],
 )
-def test_a_backend_that_fails_to_load_gets_its_last_line_and_a_fix(
-    sick, backend, error, fix
-) -> None:
+def test_a_backend_that_fails_to_load_gets_one_line_and_a_fix(sick, backend, error, fix) -> None:
     block = sick.stdout.split(f"backend {backend!r} (tileops-{backend} 1.2)\n")[1].splitlines()
     assert block[0].strip() == error
     assert block[1].strip().startswith("fix: ")
@@ -146,6 +145,29 @@ def test_a_backend_that_fails_to_load_makes_it_exit_with_1_and_no_traceback(sick
     assert sick.returncode == 1
     assert sick.stderr == ""
     assert "Traceback" not in sick.stdout
+
+
+@pytest.mark.usefixtures("one_broken")
+def test_tracebacks_are_shown_to_who_asks(shell) -> None:
+    done = shell("doctor", "--tracebacks")
+    assert done.returncode == 1
+    assert "    Traceback (most recent call last):" in done.stdout
+    assert "tileops_broken.py" in done.stdout
+    assert "Traceback" in json.loads(shell("doctor", "--json").stdout)["failures"][0]["traceback"]
+
+
+@pytest.mark.usefixtures("one_broken")
+def test_the_command_that_shows_a_traceback_is_named_where_the_target_is_missed(
+    python, shell
+) -> None:
+    done = python("-c", "import tileops_core; tileops_core.set_default_target('broken')")
+    (command,) = re.findall(r"`tileops (.*?)` shows the whole traceback", done.stderr)
+    assert "Traceback (most recent call last)" in shell(*command.split()).stdout
+
+
+def test_a_message_of_several_lines_is_told_whole_in_one(install, shell) -> None:
+    install("wordy", "raise OSError('no libacme.so\\nlooked in /opt/acme')")
+    assert "  OSError: no libacme.so looked in /opt/acme\n" in shell("doctor").stdout
 
 
 @pytest.mark.usefixtures("one_broken")

@@ -365,10 +365,20 @@ class LoadFailure:
         return f"backend {self.backend!r}{owner} failed: {in_a_line(self.error)}"
 
 
+_LONGEST = 1_000
+"""Characters of a message in one line: room for our own messages, none for a compiler's log."""
+
+
 def in_a_line(error: BaseException) -> str:
-    """An exception's type and message, whatever its ``__str__`` does."""
+    """An exception's type and message in one line, whatever its ``__str__`` does.
+
+    Of a message that is too long the middle is left out: what was asked stands at the beginning,
+    what to do, or why a compiler gave up, at the end.
+    """
     try:
-        text = str(error)
+        text = " ".join(str(error).split())
     except Exception:  # a stranger's exception may fail even at being printed
         text = "<no message>"
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

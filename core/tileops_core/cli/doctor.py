@@ -10,7 +10,7 @@ from typing import Any
 import click
 import torch
 
-from tileops_core.backend.contract import InterfaceRegistration, LoadFailure
+from tileops_core.backend.contract import InterfaceRegistration, LoadFailure, in_a_line
 from tileops_core.backend.registered import Backend
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.cli.output import Page, json_option, print_json
@@ -22,11 +22,13 @@ NOT_INSTALLED = "not installed"
 
 
 @click.command()
+@click.option("--tracebacks", is_flag=True, help="Print the whole traceback of each failure.")
 @json_option
-def doctor(as_json: bool) -> int:
+def doctor(tracebacks: bool, as_json: bool) -> int:
     """Tell what is installed, what each backend claims on the devices here, and what failed.
 
-    Exits with 1 if a backend, or a part of one, could not be used.
+    Exits with 1 if a backend, or a part of one, could not be used. With --json the tracebacks are
+    always there.
     """
     seen = Survey()
     report: dict[str, Any] = {
@@ -41,7 +43,7 @@ def doctor(as_json: bool) -> int:
     if as_json:
         print_json(report)
     else:
-        _print(report)
+        _print(report, tracebacks)
     broken = report["failures"] or any(
         t["faults"] for b in report["backends"] for t in b["targets"]
     )
@@ -109,8 +111,9 @@ def _failure(failure: LoadFailure) -> dict[str, Any]:
         "distribution": failure.distribution,
         "version": failure.version,
         "entry_point": failure.entry_point,
-        "error": failure.traceback.strip().splitlines()[-1],
+        "error": in_a_line(failure.error),
         "fix": _fix(failure),
+        "traceback": failure.traceback,
     }
 
 
@@ -130,7 +133,7 @@ def _fix(failure: LoadFailure) -> str:
     return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + f", {skip}"
 
 
-def _print(report: dict[str, Any]) -> None:
+def _print(report: dict[str, Any], tracebacks: bool) -> None:
     page = Page()
     page.table(["what", "version"], [list(item) for item in report["versions"].items()])
     if report["environment"]:
@@ -171,6 +174,8 @@ def _print(report: dict[str, Any]) -> None:
         page.line(f"backend {failure['backend']!r}{f' ({who})' if who else ''}", style="red")
         page.line(f"  {failure['error']}")
         page.line(f"  fix: {failure['fix']}")
+        for line in failure["traceback"].splitlines() if tracebacks else ():
+            page.line(f"    {line}", style="dim")
 
 
 def _brings(backend: dict[str, Any]) -> str:
