@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 
@@ -20,14 +22,18 @@ class TensorSpec:
     def __init__(
         self, device: torch.device | str, dtype: torch.dtype, shape: tuple[int, ...]
     ) -> None:
-        object.__setattr__(self, "device", torch.device(device))
-        object.__setattr__(self, "dtype", dtype)
-        object.__setattr__(self, "shape", tuple(shape))
+        _set_device(self, torch.device(device))
+        _set_dtype(self, dtype)
+        _set_shape(self, tuple(shape))
 
     @classmethod
     def of(cls, tensor: torch.Tensor) -> TensorSpec:
         """The facts of an existing tensor."""
-        return cls(tensor.device, tensor.dtype, tuple(tensor.shape))
+        spec = object.__new__(cls)
+        _set_device(spec, tensor.device)
+        _set_dtype(spec, tensor.dtype)
+        _set_shape(spec, tuple(tensor.shape))
+        return spec
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a TensorSpec is frozen; make a new one")
@@ -67,3 +73,9 @@ class TensorSpec:
     def is_contiguous(self) -> bool:
         """Always True: kernels see contiguous memory only."""
         return True
+
+
+# What frozen instances are filled through: their own __setattr__ refuses.
+_set_device: Any = TensorSpec.__dict__["device"].__set__
+_set_dtype: Any = TensorSpec.__dict__["dtype"].__set__
+_set_shape: Any = TensorSpec.__dict__["shape"].__set__

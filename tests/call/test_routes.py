@@ -10,8 +10,9 @@ import torch
 from call_support import Switch, faulty, good, layouts, op_class, served, small, target
 
 from tileops_core.call import routes
-from tileops_core.call.routes import RouteTable
+from tileops_core.call.routes import Generations
 from tileops_core.ops import AddFwdOp, GELUFwdOp, RMSNormFwdOp
+from tileops_core.tensor_spec import TensorSpec
 
 
 @pytest.fixture
@@ -43,14 +44,14 @@ class Counted:
 
 
 def test_a_table_holds_between_one_generation_and_two(few):
-    table = RouteTable()
+    table = Generations()
     for i in range(100):
         table.keep(i, f"route {i}")
         assert min(i + 1, 8) <= len(table) <= 16
 
 
 def test_the_routes_used_last_stay(few):
-    table = RouteTable()
+    table = Generations()
     for i in range(100):
         table.keep(i, f"route {i}")
         assert table.promote(0) or table.young.get(0)
@@ -58,7 +59,7 @@ def test_the_routes_used_last_stay(few):
 
 
 def test_a_promoted_route_is_young_again(few):
-    table = RouteTable()
+    table = Generations()
     for i in range(9):
         table.keep(i, i)
     assert (0 in table.young, 0 in table.old) == (False, True)
@@ -67,7 +68,7 @@ def test_a_promoted_route_is_young_again(few):
 
 
 def test_a_route_that_nobody_knows_is_not_promoted():
-    assert RouteTable().promote("key") is None
+    assert Generations().promote("key") is None
 
 
 # -- routes of an op --------------------------------------------------------------------------
@@ -222,8 +223,16 @@ def test_in_tree_entries_are_kept_for_the_life_of_the_instance(few):
 def test_call_specs_are_remembered_in_a_bounded_number():
     op = GELUFwdOp()
     for i in range(2 * routes.GENERATION + 100):
+        op.kernel_for("elementwise", op.call_spec(TensorSpec("cpu", torch.float32, (i + 1,))))
+    assert routes.GENERATION < len(op._binding.entries_by_call) <= 2 * routes.GENERATION
+
+
+def test_the_short_form_remembers_no_call_spec_besides_its_routes():
+    op = GELUFwdOp()
+    for i in range(5):
         op(torch.empty(i + 1))
-    assert len(op._binding.entries_by_call) <= 2 * routes.GENERATION
+    assert len(op._binding) == 5
+    assert len(op._binding.entries_by_call) == 0
 
 
 # -- what a key holds -------------------------------------------------------------------------

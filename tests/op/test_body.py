@@ -155,14 +155,14 @@ def test_a_known_route_asks_by_one_look_up():
     bench = Bench()
     bench.op(small())
     looked = []
-    entries = bench.op._binding.entries_by_call
+    entries = bench.op._binding.entries_by_call.young
 
     class Watched(dict):
         def get(self, key, default=None):
             looked.append(key)
             return super().get(key, default)
 
-    bench.op._binding.entries_by_call = Watched(entries)
+    bench.op._binding.entries_by_call.young = Watched(entries)
     bench.op(small())
     assert len(looked) == 1
 

@@ -9,29 +9,34 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Hashable
 from typing import Any, Protocol
 
 import attrs
 
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import Builtin
-from tileops_core.call.routes import RouteTable
+from tileops_core.call.routes import Blamed, Credit, Generations, Route
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import Candidate
+from tileops_core.record.signature_call import Served
+
+_NOTHING_BUILT: BuildOnce[Any] = BuildOnce()
+"""What a binding holds in place of the table that it has no use for. Never written to."""
 
 
-class Binding(RouteTable):
+class Binding(Generations[Route]):
     """Routes, the chosen target, entries and target kernels of one instance.
 
     Attributes:
         target: the chosen target's name, ``BUILTIN``, or None before a choice.
         builder: the target's builder for this op, None in-tree.
         backend: the backend that in-tree dispatch is restricted to, or None.
-        entries_by_call: ``(interface, call spec)`` -> ``(candidate, entry)``, bounded by use.
+        entries_by_call: ``(interface, call spec)`` -> ``(candidate, entry)`` for bodies that ask
+            by call spec, bounded by use.
         built_entries: entries by (kernel type, device, identity), kept for good.
         target_kernels: a target's kernels by the facts they were built for, as long as a route
             holds them.
+        credits: who serves, by the kernel type chosen; None stands for the target itself.
     """
 
     __slots__ = (
@@ -39,6 +44,7 @@ class Binding(RouteTable):
         "backend",
         "builder",
         "built_entries",
+        "credits",
         "entries_by_call",
         "lock",
         "process",
@@ -52,13 +58,38 @@ class Binding(RouteTable):
         self.target: str | Builtin | None = None
         self.builder: RegisteredBuilder | None = None
         self.backend: str | None = None
-        self.entries_by_call: dict[Hashable, Any] = {}
-        self.built_entries: BuildOnce[Any] = BuildOnce()
-        self.target_kernels: BuildOnce[Any] = BuildOnce(weak=True)
+        self.entries_by_call: Generations[tuple[Candidate, Any]] = Generations()
+        self.built_entries = _NOTHING_BUILT
+        self.target_kernels = _NOTHING_BUILT
+        self.credits: dict[Candidate | None, Credit] = {}
         # Re-entrant: choosing a target asks detectors, which are other people's code.
         self.lock = threading.RLock()
         self.process = os.getpid()
         self.users = 0
+
+    def settle(
+        self, target: str | Builtin, builder: RegisteredBuilder | None, backend: str | None
+    ) -> None:
+        """Fix who serves; :attr:`lock` is held."""
+        self.builder = builder
+        self.backend = backend
+        if builder is not None:
+            self.target_kernels = BuildOnce(weak=True)
+        else:
+            self.built_entries = BuildOnce()
+        # Last: other threads ask this field whether the rest is settled.
+        self.target = target
+
+    def credit(self, candidate: Candidate | None, interface: str = "") -> Credit:
+        """Who serves by this kernel type, or by the target where it is None."""
+        found = self.credits.get(candidate)
+        if found is None:
+            origin = self.builder if candidate is None else candidate.source
+            kernels = {} if candidate is None else {interface: candidate.key}
+            backends = {} if candidate is None else {interface: candidate.backend}
+            found = Credit(Blamed(str(self.target), origin), Served(self.target, kernels, backends))
+            self.credits[candidate] = found
+        return found
 
 
 UNBOUND = Binding()

@@ -21,7 +21,7 @@ from tileops_core.call.compose import (
     writing,
 )
 from tileops_core.call.purity import Purity
-from tileops_core.call.resolve import Server, blaming, choose_target, note_origin, resolve
+from tileops_core.call.resolve import Server, choose_target, note_origin, resolve
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
 from tileops_core.call.state import CalledOp
@@ -92,12 +92,13 @@ def _serve(
     try:
         choose_target(op, entered.binding, facts[0])
         server = resolve(op, entered, facts[0], specs)
-        record = _record(op, entered, specs, out is not None)
+        statics, has_out = op._construction.statics, out is not None
+        record = SignatureCall(op._plan, statics, specs, has_out, server.credit.served)
         route = make_route(op, server, record, facts, outputs, effects, inputs)
         result = _run_new(op, route, effects, inputs, out)
         if server.is_body:
             # A hand-written body says only now which kernels it asked for.
-            route.record = _record(op, entered, specs, out is not None)
+            route.record = SignatureCall(op._plan, statics, specs, has_out, _served(entered))
         if key is not None:
             entered.binding.keep(key, route)
     except BaseException:
@@ -122,7 +123,8 @@ def make_route(
     plan, device = op._plan, facts[0]
     kernel = on_its_device(by_name(plan, server.kernel), device)
     expected = tuple(None if o is None else (torch.Size(o[0]), o[1]) for o in outputs)
-    route = Route(kernel, effects.pure, expected, device, record, server.blamed, server.holds)
+    blamed = server.credit.blamed
+    route = Route(kernel, effects.pure, expected, device, record, blamed, server.holds)
     if effects.pure:
         route.call = reading(kernel, inputs)
     else:
@@ -135,8 +137,7 @@ def _run_new(
 ) -> Any:
     """Run and check in full; in checking mode also that nothing else was touched."""
     purity = Purity(op, inputs, out, effects) if checking.active().purity else None
-    with blaming(op._plan.op, route.blamed):
-        result = route.call(*inputs) if out is None else route.call(*inputs, out=out)
+    result = _run(op, route, inputs, out)
     if effects.pure:
         result = verify(op._plan, route, inputs, (None,) * len(route.expected), result)
     if purity is not None:
@@ -144,10 +145,18 @@ def _run_new(
     return result
 
 
+def _run(op: CalledOp, route: Route, inputs: Tensors, out: torch.Tensor | None) -> Any:
+    """Run a route's callable; what comes out of the kernel says whose it was."""
+    try:
+        return route.call(*inputs) if out is None else route.call(*inputs, out=out)
+    except BaseException as error:
+        note_origin(op._plan.op, route.blamed, error)
+        raise
+
+
 def run_known(op: CalledOp, route: Route, inputs: Tensors, out: torch.Tensor | None) -> Any:
     """Run a route outside the generated code, with the full result check."""
-    with blaming(op._plan.op, route.blamed):
-        result = route.call(*inputs) if out is None else route.call(*inputs, out=out)
+    result = _run(op, route, inputs, out)
     if route.fresh:
         result = verify(op._plan, route, inputs, (None,) * len(route.expected), result)
     remember(op, route.record)
@@ -169,15 +178,13 @@ def remember(op: CalledOp, record: SignatureCall) -> None:
     op._running.last[threading.get_ident()] = record
 
 
-def _record(
-    op: CalledOp, entered: Entered, specs: tuple[TensorSpec | None, ...], has_out: bool
-) -> SignatureCall:
-    served = Served(
+def _served(entered: Entered) -> Served:
+    """Who served a body, by the kernels it asked for."""
+    return Served(
         entered.binding.target,
         {name: c.key for name, c in entered.chosen.items()},
         {name: c.backend for name, c in entered.chosen.items()},
     )
-    return SignatureCall(op._plan, op._construction.statics, specs, has_out, served)
 
 
 # -- calls that nobody has to run ---------------------------------------------------------

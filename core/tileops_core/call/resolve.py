@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import attrs
@@ -14,9 +14,9 @@ import torch
 from tileops_core.backend.blame import blame
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registered import RegisteredBuilder
-from tileops_core.backend.targets import BUILTIN, select_target
+from tileops_core.backend.targets import select_target
 from tileops_core.call.binding import Binding, Entered
-from tileops_core.call.routes import GENERATION, Blamed
+from tileops_core.call.routes import Blamed, Credit
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import BackendError, SignatureError
@@ -24,6 +24,7 @@ from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.kernels.dispatch import decide, forward_of
 from tileops_core.kernels.dispatch import entry_for as kernel_entry
+from tileops_core.record.signature_call import Served
 from tileops_core.tensor_spec import TensorSpec
 
 _log = logging.getLogger("tileops.build")
@@ -32,13 +33,13 @@ _log_select = logging.getLogger("tileops.select")
 
 @attrs.frozen(slots=True, eq=False)
 class Server:
-    """A kernel for these tensors, who answers for it, and what keeps it alive.
+    """A kernel for these tensors, who serves by it, and what keeps it alive.
 
     ``is_body``: the kernel is the op's own ``forward``, which asks for kernels while it runs.
     """
 
     kernel: Callable[..., Any]
-    blamed: Blamed
+    credit: Credit
     holds: object
     is_body: bool = False
 
@@ -68,11 +69,9 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
             device,
             in_tree=lambda backend: installed.runs_on(device.type, backend),
         )
-        binding.builder = selection.builder
-        binding.backend = selection.backend
-        # Last: other threads ask this field whether the rest is settled.
-        binding.target = selection.name
-    _log_select.debug("%s on %s: %s", op._plan.op, device, "; ".join(selection.reasons))
+        binding.settle(selection.name, selection.builder, selection.backend)
+    if _log_select.isEnabledFor(logging.DEBUG):
+        _log_select.debug("%s on %s: %s", op._plan.op, device, "; ".join(selection.reasons))
 
 
 def resolve(
@@ -85,11 +84,12 @@ def resolve(
     if op._writes_call_spec:
         call = op.call_spec(*specs)
         (interface,) = op._construction.installed.interfaces
-        candidate, entry = entry_for(op, binding, interface, call)
-        entered.chosen[interface] = candidate
+        # No table by call spec: the call's route is that table.
+        candidate, entry = _chosen(op, binding, interface, call)
         kernel = forward_of(candidate, op._plan.op, entry)
-        return Server(kernel, Blamed(str(binding.target), candidate.source), entry)
-    return Server(op.forward, Blamed(str(binding.target)), None, is_body=True)
+        return Server(kernel, binding.credit(candidate, interface), entry)
+    target = binding.target
+    return Server(op.forward, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
 
 
 # -- in-tree ------------------------------------------------------------------------------
@@ -98,32 +98,40 @@ def resolve(
 def entry_for(
     op: CalledOp, binding: Binding, interface: str, call: CallSpec
 ) -> tuple[Candidate, Any]:
-    """The entry that serves a call spec, chosen and built at the first question.
+    """The entry that serves a call spec, chosen and built at the first question, and kept.
 
     Raises:
         OpNotAvailableError: the op has no such interface, or nothing in-tree runs there.
         DispatchError: no kernel type, or more than one, claims the call.
     """
     installed = op._construction.installed
+    if interface in installed.interfaces:
+        check_request(installed.interfaces[interface], call, op=op._plan.op)
+    table, key = binding.entries_by_call, (interface, call)
+    found = table.young.get(key) or table.promote(key)
+    if found is None:
+        found = _chosen(op, binding, interface, call)
+        table.keep(key, found)
+    return found
+
+
+def _chosen(
+    op: CalledOp, binding: Binding, interface: str, call: CallSpec
+) -> tuple[Candidate, Any]:
+    """The kernel type that dispatch chooses for a call spec, and its entry, built once."""
+    installed = op._construction.installed
     name = op._plan.op
     if interface in installed.interfaces:
         check_request(installed.interfaces[interface], call, op=name)
-    found = binding.entries_by_call.get((interface, call))
-    if found is not None:
-        known: tuple[Candidate, Any] = found
-        return known
     decision = decide(
         installed, name, interface, call, backend=binding.backend, order=backend_order(name)
     )
     candidate = decision.require()
     place, factory = kernel_entry(candidate, name, call)
-    blamed = Blamed(str(binding.target or BUILTIN), candidate.source)
+    blamed = binding.credit(candidate, interface).blamed
     entry = binding.built_entries.get(
         place, lambda: _build(name, candidate.key, call.device, factory, blamed)
     )
-    if len(binding.entries_by_call) >= 2 * GENERATION:
-        binding.entries_by_call = {}
-    binding.entries_by_call[(interface, call)] = (candidate, entry)
     return candidate, entry
 
 
@@ -138,14 +146,14 @@ def _target_kernel(
     specs: tuple[TensorSpec | None, ...],
 ) -> Server:
     name = op._plan.op
-    blamed = Blamed(builder.target, builder)
+    credit = binding.credit(None)
     values = dict(zip(op._plan.static_names, op._construction.statics, strict=True))
     parameters = {p.name: values[p.name] for p in op._plan.signature.params}
 
     def make() -> TargetKernel:
         build_kernel = builder.resolve()
         kernel = _build(
-            name, builder.target, device, lambda: build_kernel(*specs, **parameters), blamed
+            name, builder.target, device, lambda: build_kernel(*specs, **parameters), credit.blamed
         )
         if not callable(kernel) or isinstance(kernel, type):
             raise BackendError(
@@ -159,20 +167,10 @@ def _target_kernel(
         return TargetKernel(kernel)
 
     held = binding.target_kernels.get((device, specs), make)
-    return Server(held.kernel, blamed, held)
+    return Server(held.kernel, credit, held)
 
 
 # -- building -----------------------------------------------------------------------------
-
-
-@contextmanager
-def blaming(op: str, blamed: Blamed) -> Iterator[None]:
-    """Whatever comes out of somebody's code keeps its type and says whose code it was."""
-    try:
-        yield
-    except BaseException as error:
-        note_origin(op, blamed, error)
-        raise
 
 
 def note_origin(op: str, blamed: Blamed, error: BaseException) -> None:
@@ -197,24 +195,26 @@ def _build(
             target=blamed.target,
         )
     started = time.perf_counter()
-    # What is built outlives this call, and the modes that are active around it.
-    with blaming(op, blamed), on_device(device), ordinary_state():
-        built = factory()
+    try:
+        # What is built outlives this call, and the modes that are active around it.
+        with on_device(device), ordinary_state():
+            built = factory()
+    except BaseException as error:
+        note_origin(op, blamed, error)
+        raise
     if _log.isEnabledFor(logging.INFO):
         seconds = time.perf_counter() - started
         _log.info("%s: built %s for %s in %.3f s", op, what, device, seconds)
     return built
 
 
-@contextmanager
-def on_device(device: torch.device) -> Iterator[None]:
-    """Make a device the current one of its type; nothing to do where types have one device."""
+def on_device(device: torch.device) -> AbstractContextManager[Any]:
+    """A context in which a device is its type's current one, where types have several."""
     module = None if device.index is None else device_module(device)
     if module is None:
-        yield
-        return
-    with module.device(device.index):
-        yield
+        return nullcontext()
+    guard: AbstractContextManager[Any] = module.device(device.index)
+    return guard
 
 
 def device_module(device: torch.device) -> Any:

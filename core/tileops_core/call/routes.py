@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 import torch
 
-from tileops_core.record.signature_call import SignatureCall
+from tileops_core.record.signature_call import Served, SignatureCall
+
+_Kept = TypeVar("_Kept")
 
 GENERATION = 1024
 """Routes per generation. Two generations are kept, so between 1,024 and 2,048 routes live, those
@@ -45,6 +47,14 @@ class Blamed:
         return self.origin.version if self.origin is not None else None
 
 
+@attrs.frozen(slots=True, eq=False)
+class Credit:
+    """Who serves some kind of call: for errors, and for records."""
+
+    blamed: Blamed
+    served: Served
+
+
 @attrs.define(slots=True, eq=False)
 class Route:
     """One kind of call, resolved.
@@ -76,27 +86,27 @@ class Route:
             self.shape, self.dtype = self.expected[0]
 
 
-class RouteTable:
-    """Routes by call key, bounded by use: a generation fills, then becomes the old one."""
+class Generations(Generic[_Kept]):
+    """A table bounded by use: a generation fills, then becomes the old one."""
 
     __slots__ = ("old", "young")
 
     def __init__(self) -> None:
-        self.young: dict[Any, Route] = {}
-        self.old: dict[Any, Route] = {}
+        self.young: dict[Any, _Kept] = {}
+        self.old: dict[Any, _Kept] = {}
 
-    def promote(self, key: Any) -> Route | None:
-        """A route of the old generation, moved to the young one; None if there is none."""
-        route = self.old.get(key)
-        if route is not None:
-            self.keep(key, route)
-        return route
+    def promote(self, key: Any) -> _Kept | None:
+        """What the old generation has, moved to the young one; None if it has nothing."""
+        found = self.old.get(key)
+        if found is not None:
+            self.keep(key, found)
+        return found
 
-    def keep(self, key: Any, route: Route) -> None:
-        """Store a route. Racing threads may lose one to the generation change, never corrupt."""
+    def keep(self, key: Any, value: _Kept) -> None:
+        """Store a value. Racing threads may lose one to the generation change, never corrupt."""
         if len(self.young) >= GENERATION:
             self.old, self.young = self.young, {}
-        self.young[key] = route
+        self.young[key] = value
 
     def __len__(self) -> int:
         return len(self.young) + len(self.old)

@@ -112,8 +112,12 @@ def outside_transforms() -> Iterator[None]:
 @contextmanager
 def ordinary_state() -> Iterator[None]:
     """A context in which new tensors can be kept: no dispatch mode, inference or grad mode."""
-    with torch.inference_mode(False), torch.no_grad(), _no_dispatch_modes():
-        yield
+    if torch.is_inference_mode_enabled() or dispatch_modes():
+        with torch.inference_mode(False), torch.no_grad(), _no_dispatch_modes():
+            yield
+    else:
+        with torch.no_grad():
+            yield
 
 
 def active_fake_mode() -> Any:
@@ -133,7 +137,7 @@ def graph_is_recorded() -> bool:
 
 def is_fake(tensor: torch.Tensor) -> bool:
     """Whether the tensor is fake (shape and dtype without data)."""
-    return hasattr(tensor, "fake_mode")
+    return type(tensor) is not torch.Tensor and hasattr(tensor, "fake_mode")
 
 
 def is_dispatch_subclass(tensor: torch.Tensor) -> bool:

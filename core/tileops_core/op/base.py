@@ -184,7 +184,7 @@ class Op:
             DispatchError: no kernel type, or more than one, claims the call.
         """
         try:
-            found = self._binding.entries_by_call.get((interface, call))
+            found = self._binding.entries_by_call.young.get((interface, call))
         except TypeError:  # something in the call spec is no key; the checks below name it
             found = None
         if found is not None and not self._running.entered:
