@@ -123,7 +123,7 @@ def test_all_is_well_with_our_own_backends(shell) -> None:
         (
             "needs",
             "ModuleNotFoundError: No module named 'driver_of_acme'",
-            "install what it needs: pip install driver_of_acme",
+            "module driver_of_acme is missing: install the distribution that brings it",
         ),
         (
             "gone",

@@ -122,14 +122,18 @@ def _fix(failure: LoadFailure) -> str:
     skip = f"or skip it: TILEOPS_DISABLE_BACKENDS={failure.backend}"
     if failure.distribution is None:
         return "it was registered by this process; fix it there"
-    module = failure.error.name if isinstance(failure.error, ModuleNotFoundError) else None
+    # A string that leads nowhere has what its import raised as its cause.
+    cause = failure.error.__cause__ or failure.error
+    module = cause.name if isinstance(cause, ModuleNotFoundError) else None
     if module and module.split(".")[0] == failure.entry_point.split(".")[0].split(":")[0]:
         return (
-            f"{failure.distribution} is only half installed: pip install --force-reinstall "
+            f"{failure.distribution} has no module {module}: it names the module wrongly, or is "
+            f"only half installed; report it, pip install --force-reinstall "
             f"{failure.distribution}, or pip uninstall {failure.distribution}, {skip}"
         )
     if module:
-        return f"install what it needs: pip install {module.split('.')[0]}, {skip}"
+        # A distribution may have another name than its modules, so there is none to guess at.
+        return f"module {module} is missing: install the distribution that brings it, {skip}"
     return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + f", {skip}"
 
 
