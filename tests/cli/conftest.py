@@ -17,6 +17,22 @@ from tileops_core.cli import tileops
 Run = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
 
+OUTSIDE = """
+AcmeScaleFwdOp:
+  family: acme
+  status: spec-only
+  signature:
+    forall: {N: Dim, T: "DType[float32]"}
+    params:
+      factor: {type: float, default: 2.0}
+    inputs:
+      x: {dtype: T, shape: "[N]"}
+    outputs:
+      y: {dtype: T, shape: "[N]"}
+  workloads:
+    - {label: small, N: 8, dtype_cases: [{T: float32}]}
+"""
+
 
 @pytest.fixture
 def run() -> Run:
@@ -26,6 +42,14 @@ def run() -> Run:
         return CliRunner(env=env).invoke(tileops, list(arguments), prog_name="tileops")
 
     return call
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A spec file with ``AcmeScaleFwdOp``, an op of nobody here."""
+    path = tmp_path / "acme.yaml"
+    path.write_text(OUTSIDE, encoding="utf-8")
+    return path
 
 
 def make_distribution(

@@ -11,11 +11,16 @@ import torch
 
 from tileops_core.backend import (
     BuilderRegistration,
+    DeviceFactsRegistration,
+    InterfaceRegistration,
     KernelTypeRegistration,
+    OracleRegistration,
     TargetRegistration,
     registered,
 )
 from tileops_core.backend.contract import ManifestPath
+
+OP = "RMSNormFwdOp"
 
 
 def build(*_: object, **__: object) -> object:
@@ -108,6 +113,59 @@ def test_a_kernel_type_that_cannot_be_imported_is_a_failure(run) -> None:
         result = run("doctor")
     assert "ModuleNotFoundError: No module named 'acme'" in result.output
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize("reference", ["acme.no:such", "json:no_such"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda text: [TargetRegistration("acme", on_cpu), BuilderRegistration(OP, "acme", text)],
+        lambda text: [TargetRegistration("acme", text)],
+        lambda text: [InterfaceRegistration("AcmeFwdOp", "acme", text)],
+        lambda text: [KernelTypeRegistration("AcmeFwdOp", "fast", text)],
+        lambda text: [DeviceFactsRegistration("acme", text)],
+        lambda text: [OracleRegistration("AcmeFwdOp", text)],
+    ],
+    ids=["builder", "detector", "interface", "kernel type", "device facts", "oracle"],
+)
+def test_a_string_that_leads_nowhere_is_a_failure_told_once(run, make, reference) -> None:
+    """REG: it would otherwise be found by the first call that needs it."""
+    with registered(*make(reference), backend="acme"):
+        result = run("doctor")
+    assert result.exit_code == 1
+    assert result.output.count(f"is {reference!r}, which does not resolve") == 1
+    assert "fix: it was registered by this process; fix it there" in result.output
+
+
+@pytest.mark.parametrize(
+    ("reference", "fix"),
+    [
+        ("tileops_typo.norn:build", "fix: tileops-typo has no module tileops_typo.norn"),
+        ("tileops_typo:biuld", "fix: update or report tileops-typo 1.2"),
+        ("driver_of_acme:build", "fix: module driver_of_acme is missing"),
+    ],
+)
+def test_a_builder_that_cannot_be_imported_gets_a_fix(install, shell, reference, fix) -> None:
+    """REG: all was said to be well with a backend whose every call would fail."""
+    install(
+        "typo",
+        "from tileops_core.backend import *\n"
+        "@hookimpl\n"
+        "def tileops_kernel_builders():\n"
+        f"    return [BuilderRegistration('{OP}', 'typo', {reference!r})]\n",
+    )
+    done = shell("doctor")
+    assert done.returncode == 1
+    assert fix in done.stdout
+    assert done.stderr == ""
+
+
+def test_what_is_no_kernel_interface_is_the_failure_of_who_registers_it(run, outside) -> None:
+    interface = InterfaceRegistration("AcmeScaleFwdOp", "acme", int)
+    with registered(ManifestPath(outside), interface, backend="acme"):
+        result = run("doctor")
+    assert result.exit_code == 1
+    assert "kernel interface 'acme' is <class 'int'>" in result.output
 
 
 def test_all_is_well_with_our_own_backends(shell) -> None:

@@ -11,22 +11,6 @@ from tileops_core.backend import registered
 from tileops_core.backend.contract import ManifestPath
 from tileops_core.spec.catalogue import known_ops
 
-OUTSIDE = """
-AcmeScaleFwdOp:
-  family: acme
-  status: spec-only
-  signature:
-    forall: {N: Dim, T: "DType[float32]"}
-    params:
-      factor: {type: float, default: 2.0}
-    inputs:
-      x: {dtype: T, shape: "[N]"}
-    outputs:
-      y: {dtype: T, shape: "[N]"}
-  workloads:
-    - {label: small, N: 8, dtype_cases: [{T: float32}]}
-"""
-
 
 @pytest.mark.parametrize("op", sorted(known_ops()))
 def test_every_op_can_be_shown(run, op) -> None:
@@ -73,19 +57,17 @@ def test_a_required_parameter_has_no_default(run) -> None:
     assert params[1]["default"] is None
 
 
-def test_an_op_of_another_distribution_is_shown_from_its_spec_file(run, tmp_path) -> None:
-    path = tmp_path / "acme.yaml"
-    path.write_text(OUTSIDE, encoding="utf-8")
-    with registered(ManifestPath(path)):
+def test_an_op_of_another_distribution_is_shown_from_its_spec_file(run, outside) -> None:
+    with registered(ManifestPath(outside)):
         result = run("show", "AcmeScaleFwdOp")
     assert result.exit_code == 0, result.stderr
     assert "y: Tensor[T, [N]]" in result.stdout
 
 
-def test_an_entry_that_is_wrong_is_told_with_its_place(run, tmp_path) -> None:
-    path = tmp_path / "acme.yaml"
-    path.write_text(OUTSIDE.replace('shape: "[N]"', 'shape: "[Q]"', 1), encoding="utf-8")
-    with registered(ManifestPath(path)):
+def test_an_entry_that_is_wrong_is_told_with_its_place(run, outside) -> None:
+    right = outside.read_text(encoding="utf-8")
+    outside.write_text(right.replace('shape: "[N]"', 'shape: "[Q]"', 1), encoding="utf-8")
+    with registered(ManifestPath(outside)):
         result = run("show", "AcmeScaleFwdOp")
     assert result.exit_code == 1
     assert "acme.yaml" in result.stderr

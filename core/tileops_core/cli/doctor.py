@@ -31,6 +31,7 @@ def doctor(tracebacks: bool, as_json: bool) -> int:
     always there.
     """
     seen = Survey()
+    seen.resolve_all()
     report: dict[str, Any] = {
         "versions": _versions(),
         "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("TILEOPS_")},
@@ -96,7 +97,7 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
 
 
 def _target(seen: Survey, name: str) -> dict[str, Any]:
-    answers = {str(d): REGISTRY.targets()[name].claims(d) for d in seen.devices}
+    answers = {str(d): seen.claims(name, d) for d in seen.devices}
     return {
         "name": name,
         "builders": sum(name in REGISTRY.targets_of(op) for op in seen.entries),

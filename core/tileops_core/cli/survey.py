@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property
+from typing import Any
 
 import attrs
 import click
@@ -12,7 +13,7 @@ import torch
 from tileops_core import ops
 from tileops_core.backend.contract import LoadFailure, ManifestPath
 from tileops_core.backend.loader import failure_of
-from tileops_core.backend.registered import Backend
+from tileops_core.backend.registered import Backend, Registered
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.errors import (
@@ -62,11 +63,36 @@ class Survey:
             warnings.simplefilter("ignore", RuntimeWarning)
             self._failures = list(REGISTRY.load_failures())
         self._installed: dict[str, Installed] = {}
+        self._answers: dict[tuple[str, torch.device], tuple[bool, str | None]] = {}
 
     @property
     def failures(self) -> tuple[LoadFailure, ...]:
         """What of a backend could not be used, as far as this survey has looked."""
         return tuple(self._failures)
+
+    def resolve_all(self) -> None:
+        """Import all that registrations name by strings; what leads nowhere is a failure.
+
+        Calls would find each of them too, the first one that needs it.
+        """
+        for backend in REGISTRY.backends():
+            for registered in REGISTRY.registered_by(backend.name):
+                # The string of a spec file is a path, and ``entries`` reads those.
+                if not isinstance(registered.registration, ManifestPath):
+                    self._resolves(registered)
+
+    def _resolves(self, registered: Registered[Any, Any]) -> bool:
+        try:
+            registered.resolve()
+        except BackendError as error:
+            self._fail(registered.origin, error)
+            return False
+        return True
+
+    def _fail(self, backend: Backend, error: Exception) -> None:
+        failure = failure_of(backend, error)
+        if all(str(failure) != str(known) for known in self._failures):
+            self._failures.append(failure)
 
     @cached_property
     def devices(self) -> tuple[torch.device, ...]:
@@ -104,7 +130,7 @@ class Survey:
         try:
             specs = _specs_in(path)
         except (OSError, UnicodeDecodeError, TileOpsError) as error:
-            self._failures.append(failure_of(backend, error))
+            self._fail(backend, error)
             return []
         return [Entry(spec.op, spec.family, spec.status, path) for spec in specs]
 
@@ -131,7 +157,7 @@ class Survey:
         where naming it is an error.
         """
         if REGISTRY.builder(op, target) is not None:
-            claimed = [device.type for device in self.devices if claims(target, device)]
+            claimed = [device.type for device in self.devices if self.claims(target, device)[0]]
             return list(dict.fromkeys(claimed))
         return self.runs_on(op, target) or None
 
@@ -143,8 +169,7 @@ class Survey:
                 op, None, device, in_tree=lambda backend: installed.runs_on(device.type, backend)
             )
         except AmbiguousTargetError:
-            named = [target for target in REGISTRY.targets_of(op) if claims(target, device)]
-            return f"ambiguous: {', '.join(named)}"
+            return f"ambiguous: {', '.join(self.claiming(op, device))}"
         except OpNotAvailableError:
             return "nobody"
         if chosen.name is not BUILTIN:
@@ -156,6 +181,23 @@ class Survey:
         }
         return f"in-tree: {', '.join(sorted(backends))}"
 
+    def claims(self, target: str, device: torch.device) -> tuple[bool, str | None]:
+        """Whether a target's detector claims a device, and what is wrong with the detector.
+
+        One whose string leads nowhere claims nothing and is a failure of its backend already.
+        """
+        registered = REGISTRY.targets().get(target)
+        if registered is None:  # a backend's own name, which has no detector
+            return False, None
+        if (target, device) not in self._answers:
+            resolves = self._resolves(registered)
+            self._answers[target, device] = registered.claims(device) if resolves else (False, None)
+        return self._answers[target, device]
+
+    def claiming(self, op: str, device: torch.device) -> tuple[str, ...]:
+        """The targets that build an op and claim a device, sorted."""
+        return tuple(t for t in REGISTRY.targets_of(op) if self.claims(t, device)[0])
+
     def _install(self, op: str) -> Installed:
         """Import and check an op's kernel types as a first construction would."""
         if op not in self._installed:
@@ -166,24 +208,23 @@ class Survey:
         op_class = self.op_class(op)
         interfaces = dict(getattr(op_class, "interfaces", {}))
         for name, registered in REGISTRY.interfaces(op).items():
-            try:
+            if self._resolves(registered):
                 interfaces[name] = registered.resolve()
-            except BackendError as error:
-                self._failures.append(failure_of(registered.origin, error))
         kernel_types = REGISTRY.kernel_types(op)
         own = getattr(op_class, "kernel_types", {})
-        installed = install(op, interfaces, own, kernel_types if interfaces else ())
+        try:
+            installed = install(op, interfaces, own, kernel_types if interfaces else ())
+        except (TypeError, ValueError) as error:
+            # Who defines the op registers its interfaces, so the first one's backend is all of them.
+            definer = next(iter(REGISTRY.interfaces(op).values()), None)
+            if definer is None:
+                raise
+            self._fail(definer.origin, error)
+            return install(op, {}, {}, ())
         origins = {id(kernel_type): kernel_type.origin for kernel_type in kernel_types}
-        self._failures += [
-            failure_of(origins[id(source)], error) for source, error in installed.faults
-        ]
+        for source, error in installed.faults:
+            self._fail(origins[id(source)], error)
         return installed
-
-
-def claims(target: str, device: torch.device) -> bool:
-    """Whether a target's detector claims a device; one that raises claims nothing."""
-    claimed, _ = REGISTRY.targets()[target].claims(device)
-    return claimed
 
 
 def tell_failures(seen: Survey) -> None:
