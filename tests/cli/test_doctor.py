@@ -82,6 +82,36 @@ def test_a_target_tells_which_devices_it_claims(run) -> None:
     assert "target acme of 1 op, claims cpu" in text
 
 
+def test_targets_that_claim_one_device_are_told_with_their_ops_and_a_way_to_choose(run) -> None:
+    """REG-03: the first call would be the next to say it."""
+    both = [
+        registration
+        for name in ("zoom", "acme")
+        for registration in (
+            TargetRegistration(name, on_cpu),
+            BuilderRegistration(OP, name, build),
+            BuilderRegistration("AddFwdOp", name, build),
+        )
+    ]
+    with registered(*both, BuilderRegistration("MulFwdOp", "zoom", build)):
+        ambiguous = report(run)["ambiguous"]
+        result = run("doctor")
+    assert ambiguous == [{"device": "cpu", "targets": ["acme", "zoom"], "ops": ["AddFwdOp", OP]}]
+    assert f"targets 'acme', 'zoom' all claim cpu and build AddFwdOp, {OP}: " in result.output
+    assert "set_default_target('acme')" in result.output
+    assert result.exit_code == 0, "each of the two works when it is named"
+
+
+def test_targets_that_build_different_ops_are_not_ambiguous(run) -> None:
+    with registered(
+        TargetRegistration("acme", on_cpu),
+        TargetRegistration("zoom", on_cpu),
+        BuilderRegistration(OP, "acme", build),
+        BuilderRegistration("AddFwdOp", "zoom", build),
+    ):
+        assert report(run)["ambiguous"] == []
+
+
 def test_an_op_that_no_manifest_knows_is_told_with_a_guess(run) -> None:
     """REG: the registry knows no manifest, so nobody else would say it."""
     with registered(

@@ -56,6 +56,8 @@ class Effects:
 def effects_of(plan: Plan, written: Sequence[str], has_out: bool) -> Effects:
     """The effects of a call that writes these inputs."""
     signature = plan.signature
+    if not written and not has_out:
+        return Effects((), False, (None,) * len(signature.outputs))
     position = {t.name: i for i, t in enumerate(signature.inputs)}
     aliases: list[int | str | None] = []
     for output in signature.outputs:

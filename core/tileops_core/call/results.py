@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tileops_core.call.routes import Blamed, Route
-from tileops_core.call.writes import overlap
+from tileops_core.call.writes import byte_range, reaches
 from tileops_core.errors import BackendError
 from tileops_core.plan.model import OutputFacts, Plan
 from tileops_core.plan.sites import dtype_text, shape_text, value_text
@@ -184,8 +184,9 @@ def _check_aliases(
     for i, value in enumerate(final):
         if value is None or kept[i] is not None:
             continue
+        span, device = byte_range(value), value.device
         for declared, given in zip(plan.signature.inputs, inputs, strict=True):
-            if given is not None and overlap(value, given):
+            if given is not None and reaches(span, device, given):
                 raise _fault(
                     plan,
                     blamed,
@@ -193,7 +194,7 @@ def _check_aliases(
                     f"{declared.name}; a new output needs memory of its own",
                 )
         for j, other in enumerate(final[:i]):
-            if other is not None and overlap(value, other):
+            if other is not None and reaches(span, device, other):
                 raise _fault(
                     plan,
                     blamed,

@@ -172,11 +172,15 @@ def byte_range(tensor: torch.Tensor) -> tuple[int, int]:
 
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether the bytes that two tensors span meet. Interleaved views count as meeting."""
-    if a.device != b.device:
+    return reaches(byte_range(a), a.device, b)
+
+
+def reaches(span: tuple[int, int], device: torch.device, tensor: torch.Tensor) -> bool:
+    """Whether a tensor spans some of these bytes of a device's memory."""
+    if tensor.device != device:
         return False
-    a_start, a_stop = byte_range(a)
-    b_start, b_stop = byte_range(b)
-    return a_start < b_stop and b_start < a_stop
+    start, stop = byte_range(tensor)
+    return start < span[1] and span[0] < stop
 
 
 def same_view(a: torch.Tensor, b: torch.Tensor) -> bool:

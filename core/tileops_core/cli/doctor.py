@@ -27,8 +27,9 @@ NOT_INSTALLED = "not installed"
 def doctor(tracebacks: bool, as_json: bool) -> int:
     """Tell what is installed, what each backend claims on the devices here, and what failed.
 
-    Exits with 1 if a backend, or a part of one, could not be used. With --json the tracebacks are
-    always there.
+    Exits with 1 if a backend, or a part of one, could not be used. Two targets that claim one
+    device are told and are no failure: each works when it is named. With --json the tracebacks
+    are always there.
     """
     seen = Survey()
     seen.resolve_all()
@@ -38,6 +39,7 @@ def doctor(tracebacks: bool, as_json: bool) -> int:
         "devices": [{"device": str(d), "is": _describe(d)} for d in seen.devices],
         "backends": [_backend(seen, backend) for backend in REGISTRY.backends()],
         "disabled": list(REGISTRY.disabled()),
+        "ambiguous": _ambiguous(seen),
     }
     # Last, because looking at everything else is what finds some of them.
     report["failures"] = [_failure(failure) for failure in seen.failures]
@@ -106,6 +108,20 @@ def _target(seen: Survey, name: str) -> dict[str, Any]:
     }
 
 
+def _ambiguous(seen: Survey) -> list[dict[str, Any]]:
+    """The ops that several targets build for one device, by device and targets."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for device in seen.devices:
+        for op in seen.entries:
+            targets = seen.claiming(op, device)
+            if len(targets) > 1:
+                found.setdefault((str(device), targets), []).append(op)
+    return [
+        {"device": device, "targets": list(targets), "ops": ops}
+        for (device, targets), ops in found.items()
+    ]
+
+
 def _failure(failure: LoadFailure) -> dict[str, Any]:
     return {
         "backend": failure.backend,
@@ -172,6 +188,15 @@ def _print(report: dict[str, Any], tracebacks: bool) -> None:
         for target in backend["targets"]:
             for device, fault in target["faults"].items():
                 page.line(f"target {target['name']!r} on {device}: {fault}", style="red")
+    for case in report["ambiguous"]:
+        first = case["targets"][0]
+        page.line(
+            f"targets {', '.join(map(repr, case['targets']))} all claim {case['device']} and "
+            f"build {', '.join(case['ops'])}: a call there that names none is refused; choose "
+            f"with target={first!r}, set_default_target({first!r}) or target=BUILTIN, or uninstall "
+            f"the others",
+            style="yellow",
+        )
     if report["failures"]:
         page.heading("Failures")
     for failure in report["failures"]:
