@@ -25,7 +25,7 @@ def unknown_target(registry: Registry, op: str, target: str, asked: str) -> Unkn
     failure = registry.failure_of(target)
     if failure is not None:
         why = f"is not there: {failure}"
-        then = f"repair {failure.distribution}; `tileops doctor --tracebacks` shows the whole traceback"
+        then = f"repair {failure.distribution}; `tileops doctor --tracebacks` shows the traceback"
     elif target in registry.disabled():
         why = "is skipped by TILEOPS_DISABLE_BACKENDS"
         then = "unset it"

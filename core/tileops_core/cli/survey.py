@@ -215,7 +215,7 @@ class Survey:
         try:
             installed = install(op, interfaces, own, kernel_types if interfaces else ())
         except (TypeError, ValueError) as error:
-            # Who defines the op registers its interfaces, so the first one's backend is all of them.
+            # Only who defines an op registers interfaces of it, so they are all of one backend.
             definer = next(iter(REGISTRY.interfaces(op).values()), None)
             if definer is None:
                 raise
