@@ -249,7 +249,7 @@ def test_the_command_that_shows_a_traceback_is_named_where_the_target_is_missed(
     python, shell
 ) -> None:
     done = python("-c", "import tileops_core; tileops_core.set_default_target('broken')")
-    (command,) = re.findall(r"`tileops (.*?)` shows the whole traceback", done.stderr)
+    (command,) = re.findall(r"`tileops (.*?)` shows the traceback", done.stderr)
     assert "Traceback (most recent call last)" in shell(*command.split()).stdout
 
 
