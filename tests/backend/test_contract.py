@@ -64,6 +64,14 @@ def test_a_name_that_is_nearly_one_is_told_how() -> None:
         TargetRegistration("my-target", print)
 
 
+@pytest.mark.parametrize("name", ["BUILTIN", "builtin"])
+def test_no_target_is_called_as_in_tree_kernels_are_asked_for(name: str) -> None:
+    """REG-14: ``target=BUILTIN`` is an object, so the name would not mean what it says."""
+    with pytest.raises(ValueError, match=f"name='{name}' is kept for in-tree kernels"):
+        TargetRegistration(name, print)
+    assert TargetRegistration("builtin_kernels", print).name == "builtin_kernels"
+
+
 @pytest.mark.parametrize("registration", GOOD, ids=lambda r: type(r).__name__)
 @pytest.mark.parametrize("value", [None, 3, ["f"], object()])
 def test_the_referent_is_a_callable_a_class_or_a_string(

@@ -220,13 +220,18 @@ def test_an_op_may_have_several_interfaces(found) -> None:
     assert list(load(found("acme", **hooks(*two))).interfaces("SumFwdOp")) == ["infer", "train"]
 
 
-@pytest.mark.parametrize("name", ["core", "runtime"])
+@pytest.mark.parametrize("name", ["core", "runtime", "BUILTIN", "builtin"])
 def test_names_that_the_library_needs_are_kept(found, name) -> None:
     registry = load(found(name, "acme"), found("core", "tileops-core"))
     (failure,) = registry.load_failures()
     assert failure.distribution == "acme"
     assert f"the backend name {name!r} is kept" in str(failure.error)
     assert registry.backend_names() == ("core",)
+
+
+def test_a_backend_of_this_process_is_not_called_builtin_either(registry) -> None:
+    with pytest.raises(ValueError, match="'BUILTIN' is kept for in-tree kernels"):
+        registry.add([], backend="BUILTIN")
 
 
 @pytest.mark.parametrize("name", ["my-backend", "my backend", "1st", "class"])

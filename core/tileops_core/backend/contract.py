@@ -42,6 +42,15 @@ def is_name(text: object) -> bool:
     return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
 
 
+def is_builtin(text: str) -> bool:
+    """Whether ``text`` reads like ``BUILTIN``, the object that asks for in-tree kernels.
+
+    As the name of a target or a backend it would make errors and records say one and mean the
+    other.
+    """
+    return text.casefold() == "builtin"
+
+
 def near_name(text: str) -> str:
     """``" (did you mean 'my_target'?)"`` where other characters can become underscores."""
     candidate = "".join(sign if sign.isalnum() else "_" for sign in text.strip())
@@ -63,6 +72,14 @@ def _name(instance: object, attribute: attrs.Attribute[Any], value: object) -> N
         raise ValueError(
             f"{owner}: {attribute.name}={value!r} is not a name; "
             f"use letters, digits and underscores, and no Python keyword{near_name(value)}"
+        )
+
+
+def _no_builtin(instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
+    if is_builtin(value):
+        raise ValueError(
+            f"{type(instance).__name__}: {attribute.name}={value!r} is kept for in-tree kernels, "
+            f"which target=BUILTIN asks for; choose another name"
         )
 
 
@@ -132,7 +149,7 @@ class TargetRegistration(Registration):
             are for. It looks at nothing but the device, and answers False for foreign ones.
     """
 
-    name: str = attrs.field(validator=_name)
+    name: str = attrs.field(validator=[_name, _no_builtin])
     detect: Callable[[torch.device], bool] | str = attrs.field(validator=_callable)
 
     @property

@@ -19,6 +19,7 @@ from tileops_core.backend.contract import (
     ManifestPath,
     Registration,
     TargetRegistration,
+    is_builtin,
     is_name,
     near_name,
 )
@@ -166,8 +167,14 @@ def _check_name(backend: Backend, first: Backend) -> None:
             f"use letters, digits and underscores{near_name(name)}",
             backend=name,
         )
-    if name == RUNTIME or (name == CORE and backend.distribution != CORE_DISTRIBUTION):
-        owner = "registrations made at run time" if name == RUNTIME else CORE_DISTRIBUTION
+    owner = None
+    if is_builtin(name):
+        owner = "in-tree kernels, which target=BUILTIN asks for"
+    elif name == RUNTIME:
+        owner = "registrations made at run time"
+    elif name == CORE and backend.distribution != CORE_DISTRIBUTION:
+        owner = CORE_DISTRIBUTION
+    if owner is not None:
         raise BackendError(
             f"the backend name {name!r} is kept for {owner}; choose another", backend=name
         )

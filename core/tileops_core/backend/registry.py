@@ -22,6 +22,7 @@ from tileops_core.backend.contract import (
     ManifestPath,
     OracleRegistration,
     Registration,
+    is_builtin,
     is_name,
     near_name,
 )
@@ -147,6 +148,8 @@ class Registry:
             kind_of(registration)
         if not is_name(backend):
             raise ValueError(f"backend={backend!r} is not a name{near_name(str(backend))}")
+        if is_builtin(backend):
+            raise ValueError(f"backend={backend!r} is kept for in-tree kernels; choose another")
         self.ensure_loaded()
         with self._lock:
             now = self._tables

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tileops_core.backend.contract import in_a_line
+from tileops_core.backend.contract import in_a_line, is_builtin
 from tileops_core.backend.discovery import CORE
 from tileops_core.backend.registered import Backend, RegisteredKernelType
 from tileops_core.errors import OpNotAvailableError, UnknownTargetError
@@ -32,7 +32,7 @@ def unknown_target(registry: Registry, op: str, target: str, asked: str) -> Unkn
     elif target == CORE:
         why = "is the library itself, which computes nothing"
         then = "pass tileops_core.BUILTIN for in-tree kernels"
-    elif target.casefold() == "builtin":
+    elif is_builtin(target):
         why = "is not a name"
         then = "pass the object tileops_core.BUILTIN"
     else:
