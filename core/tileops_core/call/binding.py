@@ -7,8 +7,10 @@ dropped, and with it the target it chose and the kernels it built. A published b
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
+from collections.abc import Hashable
 from typing import Any, Protocol
 
 import attrs
@@ -20,8 +22,15 @@ from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.record.signature_call import Served
 
+TARGET_KERNELS: BuildOnce[Any] = BuildOnce(weak=True)
+"""The kernels that targets built, of all bindings, by (binding's number, device, specs). The
+routes that use a kernel keep it; one table for all costs an instance nothing."""
+
 _NOTHING_BUILT: BuildOnce[Any] = BuildOnce()
-"""What a binding holds in place of the table that it has no use for. Never written to."""
+_NOTHING_ASKED: Generations[Any] = Generations()
+# What a binding holds in place of tables that it has no use for. Never written to.
+
+_NUMBERS = itertools.count()
 
 
 class Binding(Generations[Route]):
@@ -34,9 +43,8 @@ class Binding(Generations[Route]):
         entries_by_call: ``(interface, call spec)`` -> ``(candidate, entry)`` for bodies that ask
             by call spec, bounded by use.
         built_entries: entries by (kernel type, device, identity), kept for good.
-        target_kernels: a target's kernels by the facts they were built for, as long as a route
-            holds them.
         credits: who serves, by the kernel type chosen; None stands for the target itself.
+        number: tells this binding's kernels in :data:`TARGET_KERNELS`; never used again.
     """
 
     __slots__ = (
@@ -47,9 +55,9 @@ class Binding(Generations[Route]):
         "credits",
         "entries_by_call",
         "lock",
+        "number",
         "process",
         "target",
-        "target_kernels",
         "users",
     )
 
@@ -58,10 +66,10 @@ class Binding(Generations[Route]):
         self.target: str | Builtin | None = None
         self.builder: RegisteredBuilder | None = None
         self.backend: str | None = None
-        self.entries_by_call: Generations[tuple[Candidate, Any]] = Generations()
+        self.entries_by_call: Generations[tuple[Candidate, Any]] = _NOTHING_ASKED
         self.built_entries = _NOTHING_BUILT
-        self.target_kernels = _NOTHING_BUILT
-        self.credits: dict[Candidate | None, Credit] = {}
+        self.credits: tuple[tuple[Candidate | None, Credit], ...] = ()
+        self.number = next(_NUMBERS)
         # Re-entrant: choosing a target asks detectors, which are other people's code.
         self.lock = threading.RLock()
         self.process = os.getpid()
@@ -73,23 +81,34 @@ class Binding(Generations[Route]):
         """Fix who serves; :attr:`lock` is held."""
         self.builder = builder
         self.backend = backend
-        if builder is not None:
-            self.target_kernels = BuildOnce(weak=True)
-        else:
+        if builder is None:
             self.built_entries = BuildOnce()
         # Last: other threads ask this field whether the rest is settled.
         self.target = target
 
     def credit(self, candidate: Candidate | None, interface: str = "") -> Credit:
         """Who serves by this kernel type, or by the target where it is None."""
-        found = self.credits.get(candidate)
+        found = next((c for key, c in self.credits if key is candidate), None)
         if found is None:
             origin = self.builder if candidate is None else candidate.source
             kernels = {} if candidate is None else {interface: candidate.key}
             backends = {} if candidate is None else {interface: candidate.backend}
             found = Credit(Blamed(str(self.target), origin), Served(self.target, kernels, backends))
-            self.credits[candidate] = found
+            # Racing threads may lose one, and make an equal one again.
+            self.credits += ((candidate, found),)
         return found
+
+    def asked(self) -> Generations[tuple[Candidate, Any]]:
+        """The table by call spec, made at the first question of a body."""
+        if self.entries_by_call is _NOTHING_ASKED:
+            self.entries_by_call = Generations()
+        return self.entries_by_call
+
+    @property
+    def target_kernels(self) -> dict[Hashable, Any]:
+        """A target's kernels for this instance, by the facts they were built for."""
+        built = TARGET_KERNELS.items()
+        return {tuple(facts): kernel for (number, *facts), kernel in built if number == self.number}
 
 
 UNBOUND = Binding()
@@ -162,6 +181,8 @@ def leave(op: Bound, entered: Entered, *, succeeded: bool) -> None:
         stack.remove(entered)
         if not stack:
             del running.entered[ident]
+            if not running.entered:
+                running.entered.clear()  # gives the memory of a once full table back
         if running.candidate is not binding:
             return  # it was published before this call, or by another one meanwhile
         binding.users -= 1

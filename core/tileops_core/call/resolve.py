@@ -15,7 +15,7 @@ from tileops_core.backend.blame import blame
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import select_target
-from tileops_core.call.binding import Binding, Entered
+from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.routes import Blamed, Credit
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import ordinary_state
@@ -107,7 +107,7 @@ def entry_for(
     installed = op._construction.installed
     if interface in installed.interfaces:
         check_request(installed.interfaces[interface], call, op=op._plan.op)
-    table, key = binding.entries_by_call, (interface, call)
+    table, key = binding.asked(), (interface, call)
     found = table.young.get(key) or table.promote(key)
     if found is None:
         found = _chosen(op, binding, interface, call)
@@ -166,7 +166,7 @@ def _target_kernel(
             )
         return TargetKernel(kernel)
 
-    held = binding.target_kernels.get((device, specs), make)
+    held = TARGET_KERNELS.get((binding.number, device, specs), make)
     return Server(held.kernel, credit, held)
 
 

@@ -131,6 +131,8 @@ class BuildOnce(Generic[_Value]):
                     _waiting.pop(mine.owner, None)
                     if self._running.get(key) is mine:
                         del self._running[key]
+                        if not self._running:
+                            self._running.clear()  # gives the memory of a once full table back
 
 
 def _refuse_cycle(wanted: _Build) -> None:

@@ -58,6 +58,9 @@ class SignatureCall:
         has_out: whether the caller passed ``out``.
     """
 
+    # Facts in slots; the dictionary appears when something is expanded.
+    __slots__ = ("__dict__", "_inputs", "_plan", "_statics", "has_out", "served_by")
+
     def __init__(
         self,
         plan: Plan,
