@@ -13,6 +13,7 @@ import torch
 
 from tileops_core.backend import (
     BuilderRegistration,
+    InterfaceRegistration,
     KernelTypeRegistration,
     TargetRegistration,
     registered,
@@ -35,6 +36,9 @@ from tileops_core.errors import (
     OpNotAvailableError,
     UnknownTargetError,
 )
+from tileops_core.interfaces.reduction import SoftmaxFwdInterface
+from tileops_core.kernels import Kernel
+from tileops_core.ops import SoftmaxFwdOp
 
 CPU = torch.device("cpu")
 OP = "SumFwdOp"
@@ -253,6 +257,81 @@ def test_a_named_target_without_the_op_is_an_error_not_a_fall_back(registry) -> 
     registry.add(target("acme", on("cpu"), "MulFwdOp"))
     with pytest.raises(OpNotAvailableError, match=f"{OP}: target 'acme'.*it serves MulFwdOp"):
         select(registry, "acme", runs_on=("reference",))
+
+
+def forward(self: object, x: torch.Tensor) -> torch.Tensor:
+    return x
+
+
+class Fine(Kernel, SoftmaxFwdInterface):
+    devices = frozenset({"xpu"})
+    forward = forward
+
+
+BROKEN = {
+    "has devices = ('cpu',)": type("T", (Fine,), {"devices": ("cpu",)}),
+    "does not implement forward": type("T", (Kernel, SoftmaxFwdInterface), {}),
+    "has forward": type("T", (Fine,), {"forward": lambda self: None}),
+    "does not inherit Kernel": type("T", (SoftmaxFwdInterface,), {"forward": forward}),
+    "implements no interface": type("T", (Kernel,), {"forward": forward}),
+    "preferred_over names the kernel type itself": type(
+        "T", (Fine,), {"preferred_over": frozenset({"broken"})}
+    ),
+    "No module named 'acme'": "acme.softmax:Softmax",
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("why", BROKEN)
+def test_a_named_backend_whose_kernel_type_was_dropped_is_told_so_and_why(why) -> None:
+    """DIS-14: it was said to need the very device that the call is on."""
+    with registered(KernelTypeRegistration("SoftmaxFwdOp", "broken", BROKEN[why]), backend="acme"):
+        with pytest.raises(OpNotAvailableError) as caught:
+            SoftmaxFwdOp(dim=-1, target="acme")(torch.ones(3))
+        with (
+            registered(KernelTypeRegistration("SoftmaxFwdOp", "fine", Fine), backend="acme"),
+            pytest.raises(OpNotAvailableError) as with_another,
+        ):
+            SoftmaxFwdOp(dim=-1, target="acme")(torch.ones(3))
+    text = str(caught.value)
+    assert "has nothing that works for it; its kernel type 'broken' was dropped as broken" in text
+    assert why in text
+    assert "`tileops doctor`" in text
+    assert "needs cpu" not in text
+    text = str(with_another.value)
+    assert "serves it by kernel type 'fine' (needs xpu), none of which runs there" in text
+    assert "its kernel type 'broken' was dropped as broken" in text
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nobody_tells_a_kernel_type_that_was_dropped_from_one_that_serves(registry) -> None:
+    types = [KernelTypeRegistration(OP, key, Cuda) for key in ("fast", "broken")]
+    registry.add(types, backend="acme")
+    registry.record_failure("acme", TypeError(f"{OP}: kernel type 'broken' (Cuda) is no Kernel"))
+    with pytest.raises(OpNotAvailableError) as caught:
+        select(registry)
+    text = str(caught.value)
+    assert (
+        f"serves {OP} by kernel type 'fast' (needs cuda); kernel type 'broken' of {OP} was" in text
+    )
+    assert text.index("see below") < text.index("TypeError: SumFwdOp: kernel type 'broken' (Cuda)")
+
+
+def test_an_op_that_a_backend_registered_under_a_wrong_name_is_guessed_at(registry) -> None:
+    """REG-14"""
+    registry.add(target("acme", on("cpu"), "SunFwdOp", "MulFwdOp"))
+    with pytest.raises(OpNotAvailableError, match=r"does its 'SunFwdOp' mean 'SumFwdOp'\?"):
+        select(registry, "acme")
+    with pytest.raises(OpNotAvailableError, match=r"does its 'SunFwdOp' mean 'SumFwdOp'\?"):
+        select(registry)
+
+
+def test_an_op_that_somebody_defines_is_no_misspelled_one(registry) -> None:
+    """Names of real ops are as close to each other as a misspelling is."""
+    registry.add([InterfaceRegistration("SunFwdOp", "sun", Anywhere)], backend="solar")
+    registry.add(target("acme", on("cpu"), "SunFwdOp"))
+    with pytest.raises(OpNotAvailableError, match=r"it serves SunFwdOp;"):
+        select(registry, "acme")
 
 
 def test_a_target_is_not_its_backends_kernel_types(registry) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tileops_core.backend.contract import in_a_line, is_builtin
@@ -57,14 +59,23 @@ def not_under_target(
     backend = next((who for who in registry.backends() if who.name == target), None)
     kernel_types = [entry for entry in registry.kernel_types(op) if entry.backend == target]
     if kernel_types:
-        found = f"{backend} serves it by {_types(kernel_types)}, none of which runs there"
+        working, dropped = _sorted_out(registry, kernel_types)
+        found = (
+            f"{backend} serves it by {_types(working)}, none of which runs there"
+            if working
+            else f"{backend} has nothing that works for it"
+        )
+        for key, told in dropped.items():
+            found += f"; its kernel type {key!r} was dropped as broken ({told})"
+        if dropped:
+            found += "; `tileops doctor` tells what to do about it"
     else:
         origin = registry.targets()[target].origin if backend is None else backend
         serves = sorted({entry_op for entry_op, name in _ops_of(registry) if name == target})
         some = ", ".join(serves[:5]) + (", ..." if len(serves) > 5 else "")
         found = (
             f"{origin} registered no builder of {op} for it and no kernel type of {op}; "
-            f"it serves {some or 'no op'}"
+            f"it serves {some or 'no op'}{_misspelled(registry, op, serves)}"
         )
     others = sorted(
         {name for entry_op, name in _ops_of(registry) if entry_op == op and name != target}
@@ -120,9 +131,39 @@ def _needs(registry: Registry, who: Backend, op: str, device: torch.device) -> s
                 f"target {name!r} has a builder of {op}, but {why}: ask with target={name!r}"
             )
     kernel_types = [entry for entry in registry.kernel_types(op) if entry.backend == who.name]
-    if kernel_types:
-        parts.append(f"serves {op} by {_types(kernel_types)}")
-    return "; ".join(parts) or f"has nothing for {op}"
+    working, dropped = _sorted_out(registry, kernel_types)
+    if working:
+        parts.append(f"serves {op} by {_types(working)}")
+    parts += [f"kernel type {key!r} of {op} was dropped as broken, see below" for key in dropped]
+    names = {who.name, *(name for name, t in registry.targets().items() if t.backend == who.name)}
+    serves = {entry_op for entry_op, name in _ops_of(registry) if name in names}
+    return ("; ".join(parts) or f"has nothing for {op}") + _misspelled(registry, op, serves)
+
+
+def _misspelled(registry: Registry, op: str, serves: Iterable[str]) -> str:
+    """A guess that somebody who serves ``op`` registered it under a wrong name."""
+    # Who defines an op registers its interfaces; many real ops have names as close as these.
+    nobodys = {
+        name.casefold(): name for name in serves if name != op and not registry.interfaces(name)
+    }
+    close = difflib.get_close_matches(op.casefold(), nobodys, n=1, cutoff=0.85)
+    return f" (does its {nobodys[close[0]]!r} mean {op!r}?)" if close else ""
+
+
+def _sorted_out(
+    registry: Registry, kernel_types: list[RegisteredKernelType]
+) -> tuple[list[RegisteredKernelType], dict[str, str]]:
+    """Kernel types that ops dispatch over, and by key what is wrong with each of the others."""
+    dropped = {}
+    for entry in kernel_types:
+        # The registry is told what is wrong, by whoever checked, and not of which registration;
+        # every such error begins with the op and the kernel type that it speaks of.
+        start = f"kernel type {entry.key!r} "
+        for failure in registry.load_failures():
+            told = in_a_line(failure.error).partition(f": {entry.op}: ")[2]
+            if failure.backend == entry.backend and told.startswith(start):
+                dropped[entry.key] = told
+    return [entry for entry in kernel_types if entry.key not in dropped], dropped
 
 
 def _types(kernel_types: list[RegisteredKernelType]) -> str:
