@@ -82,6 +82,27 @@ def test_a_target_tells_which_devices_it_claims(run) -> None:
     assert "target acme of 1 op, claims cpu" in text
 
 
+@pytest.mark.parametrize("command", [("doctor",), ("ops",), ("show", OP)])
+def test_a_builder_under_its_backends_own_name_needs_no_detector(run, command) -> None:
+    with registered(BuilderRegistration(OP, "acme", build), backend="acme"):
+        result = run(*command)
+    assert result.exit_code == 0, result.output
+    if command == ("doctor",):
+        assert "target acme of 1 op, claims no device, because it has no detector" in result.output
+    else:
+        assert "by name" in result.output
+
+
+def test_a_builder_for_anothers_target_is_told_of_who_brings_it(run) -> None:
+    with (
+        registered(TargetRegistration("zoom", on_cpu), backend="zoom_wheel"),
+        registered(BuilderRegistration(OP, "zoom", build), backend="acme"),
+    ):
+        found = report(run)
+    assert [t["builders"] for t in backend(found, "acme")["targets"]] == [1]
+    assert [t["builders"] for t in backend(found, "zoom_wheel")["targets"]] == [0]
+
+
 def test_targets_that_claim_one_device_are_told_with_their_ops_and_a_way_to_choose(run) -> None:
     """REG-03: the first call would be the next to say it."""
     both = [

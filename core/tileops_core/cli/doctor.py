@@ -10,7 +10,14 @@ from typing import Any
 import click
 import torch
 
-from tileops_core.backend.contract import InterfaceRegistration, LoadFailure, in_a_line
+from tileops_core.backend.contract import (
+    BuilderRegistration,
+    InterfaceRegistration,
+    LoadFailure,
+    Registration,
+    TargetRegistration,
+    in_a_line,
+)
 from tileops_core.backend.registered import Backend
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.cli.output import Page, json_option, print_json
@@ -85,11 +92,7 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
             kind: sum(kind in seen.runs_on(op, backend.name) for op in served)
             for kind in seen.device_types
         },
-        "targets": [
-            _target(seen, name)
-            for name, target in REGISTRY.targets().items()
-            if target.backend == backend.name
-        ],
+        "targets": [_target(seen, name, mine) for name in _targets_of(mine)],
         "unknown_ops": {
             op: did_you_mean(op, seen.entries).strip(" ()")
             for op in named
@@ -98,13 +101,23 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
     }
 
 
-def _target(seen: Survey, name: str) -> dict[str, Any]:
+def _targets_of(mine: list[Registration]) -> list[str]:
+    """The targets that a backend registers, or builds ops for."""
+    names = {r.name for r in mine if isinstance(r, TargetRegistration)}
+    return sorted(names | {r.target for r in mine if isinstance(r, BuilderRegistration)})
+
+
+def _target(seen: Survey, name: str, mine: list[Registration]) -> dict[str, Any]:
     answers = {str(d): seen.claims(name, d) for d in seen.devices}
+    its_own = any(isinstance(r, TargetRegistration) and r.name == name for r in mine)
     return {
         "name": name,
-        "builders": sum(name in REGISTRY.targets_of(op) for op in seen.entries),
+        "builders": sum(
+            isinstance(r, BuilderRegistration) and r.target == name and r.op in seen.entries
+            for r in mine
+        ),
         "claims": [device for device, (claimed, _) in answers.items() if claimed],
-        "faults": {device: fault for device, (_, fault) in answers.items() if fault},
+        "faults": {device: fault for device, (_, fault) in answers.items() if fault and its_own},
     }
 
 
@@ -217,6 +230,8 @@ def _brings(backend: dict[str, Any]) -> str:
         parts.append(f"kernels of {_ops(backend['kernel_types_of'])} ({here})")
     for target in backend["targets"]:
         claimed = ", ".join(target["claims"]) or "no device here"
+        if target["name"] not in REGISTRY.targets():
+            claimed = "no device, because it has no detector"
         parts.append(f"target {target['name']} of {_ops(target['builders'])}, claims {claimed}")
     return "; ".join(parts) or "nothing"
 

@@ -222,8 +222,8 @@ class Survey:
             self._fail(definer.origin, error)
             return install(op, {}, {}, ())
         origins = {id(kernel_type): kernel_type.origin for kernel_type in kernel_types}
-        for source, error in installed.faults:
-            self._fail(origins[id(source)], error)
+        for source, fault in installed.faults:
+            self._fail(origins[id(source)], fault)
         return installed
 
 
