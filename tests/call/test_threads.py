@@ -311,7 +311,7 @@ def test_a_forked_child_makes_first_calls_even_if_a_thread_held_the_lock():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_does_not_wait_for_a_choice_that_its_parent_was_making():
+def test_a_forked_child_does_not_wait_for_its_parents_choice():
     inside, release = threading.Event(), threading.Event()
 
     def detect(device):

@@ -103,7 +103,7 @@ def test_a_builder_for_anothers_target_is_told_of_who_brings_it(run) -> None:
     assert [t["builders"] for t in backend(found, "zoom_wheel")["targets"]] == [0]
 
 
-def test_targets_that_claim_one_device_are_told_with_their_ops_and_a_way_to_choose(run) -> None:
+def test_targets_that_claim_one_device_are_told_with_a_way_to_choose(run) -> None:
     """REG-03: the first call would be the next to say it."""
     both = [
         registration

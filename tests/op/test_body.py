@@ -10,8 +10,9 @@ from call_support import faulty, in_threads, op_class, small, target
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tileops_core import BUILTIN, TensorSpec, default_target
+from tileops_core.call.binding import UNBOUND
 from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
-from tileops_core.ops import RMSNormFwdOp
+from tileops_core.ops import ReLUFwdOp, RMSNormFwdOp
 
 
 class Bench:
@@ -291,3 +292,15 @@ def test_derived_tensors_survive_an_undone_call():
     wrong.clear()
     assert torch.equal(bench.op(small()), small() * 2)
     assert tables[0] is tables[1]
+
+
+def test_a_body_asked_for_a_kernel_while_a_target_serves_touches_no_other_instance():
+    with target(lambda *specs, **params: torch.relu, op="ReLUFwdOp"):
+        op = ReLUFwdOp(target="acme")
+        op(small())
+        assert op.serving_target == "acme"
+        kernel = op.kernel_for("elementwise", op.call_spec(TensorSpec.of(small())))
+    assert torch.equal(kernel(-small()), torch.zeros(3, 4))
+    assert len(op._binding.built_entries) == 1
+    assert len(UNBOUND.built_entries) == 0
+    assert len(UNBOUND.entries_by_call) == 0

@@ -21,6 +21,18 @@ CHANGED = {
     "call/test_bad_backend.py::test_a_target_with_one_op_does_not_switch_off_the_others": (
         "the other ops are not served in-tree here"
     ),
+    "call/test_modes.py::test_an_implicit_axis_warns_at_every_new_kind_of_call": (
+        "the warning comes from call_spec, which nobody asks for when a target serves"
+    ),
+    "call/test_threads.py::test_a_forked_child_does_not_wait_for_its_parents_choice": (
+        "the loopback claims the device too"
+    ),
+    "cli/test_doctor.py::test_targets_that_claim_one_device_are_told_with_a_way_to_choose": (
+        "the loopback claims the device too"
+    ),
+    "cli/test_doctor.py::test_targets_that_build_different_ops_are_not_ambiguous": (
+        "the loopback builds every op"
+    ),
     "cli/test_ops.py::test_the_reference_serves_every_implemented_op_on_the_cpu": (
         "by default the loopback serves"
     ),
@@ -29,6 +41,11 @@ CHANGED = {
     ),
     "cli/test_ops.py::test_two_detectors_that_claim_one_device_are_ambiguous": (
         "the loopback is a third"
+    ),
+    "op/test_definition.py::test_the_nearer_of_two_forms_counts": "a target serves, no body runs",
+    "op/test_parameters.py::test_not_a_number_in_tree_is_one_kernel": "the target builds kernels",
+    "record/test_signature_call.py::test_in_tree_the_kernel_type_of_each_interface_is_named": (
+        "the target serves"
     ),
     "ops/test_call_specs.py::test_softmax_without_an_axis_warns_and_takes_torch_s": (
         "the warning comes from call_spec, which nobody asks for when a target serves"

@@ -81,8 +81,8 @@ class Binding(Generations[Route]):
         """Fix who serves; :attr:`lock` is held."""
         self.builder = builder
         self.backend = backend
-        if builder is None:
-            self.built_entries = BuildOnce()
+        # Under a target too: a body may be asked for its kernels all the same.
+        self.built_entries = BuildOnce()
         # Last: other threads ask this field whether the rest is settled.
         self.target = target
 
