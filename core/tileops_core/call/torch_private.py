@@ -8,6 +8,7 @@ name; where an internal name is gone, the fallback answers more slowly or more c
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -87,16 +88,30 @@ def not_traced(function: Any) -> Any:
     The mark and the strategy are what ``torch.compiler.disable`` comes to; set by hand, because
     importing dynamo takes a second.
     """
-    function._torchdynamo_disable = True
-    function._torchdynamo_disable_msg = "an op runs as it is, between the graphs around it"
     frames = _attribute("_C._dynamo.eval_frame")
     action = getattr(frames, "_FrameAction", None)
     if action is not None and hasattr(frames, "set_code_exec_strategy"):
         strategy = frames._FrameExecStrategy(action.SKIP, action.SKIP)
         frames.set_code_exec_strategy(function.__code__, strategy)
-    elif hasattr(frames, "skip_code"):
+    elif hasattr(frames, "set_eval_frame") and hasattr(frames, "skip_code"):
+        # A torch that cannot leave out what a skipped function calls: switch dynamo off around it.
+        function = _without_dynamo(function, frames.set_eval_frame)
         frames.skip_code(function.__code__)
+    function._torchdynamo_disable = True
+    function._torchdynamo_disable_msg = "an op runs as it is, between the graphs around it"
     return function
+
+
+def _without_dynamo(function: Any, set_eval_frame: Callable[[Any], Any]) -> Any:
+    @functools.wraps(function)
+    def untraced(*args: Any, **named: Any) -> Any:
+        before = set_eval_frame(None)
+        try:
+            return function(*args, **named)
+        finally:
+            set_eval_frame(before)
+
+    return untraced
 
 
 @contextmanager

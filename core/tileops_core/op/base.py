@@ -259,6 +259,6 @@ class Op:
 
 
 # Like a call: constructed in code that dynamo traces, an op stands between the graphs.
-not_traced(Op.__init__)
+setattr(Op, "__init__", not_traced(Op.__init__))  # noqa: B010 - no override, a wrapper of it
 
 __all__ = ["BUILTIN", "Op"]

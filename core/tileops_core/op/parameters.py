@@ -75,12 +75,13 @@ def emit_init(signature: Signature, base_init: FunctionType) -> FunctionType:
         for param in signature.params:
             w.line(f"self.{param.name} = {param.name}")
         w.line("_initialize(self, target=target)")
-    init: FunctionType = not_traced(compile_source(w, f"<tileops init {signature.op}>")["__init__"])
+    init = compile_source(w, f"<tileops init {signature.op}>")["__init__"]
     init.__qualname__ = signature.op
     init.__doc__ = _docstring(signature.params)
     annotations: dict[str, Any] = {p.name: p.annotation for p in signature.params}
     init.__annotations__ = {**annotations, "target": "str | Builtin | None", "return": None}
-    return init
+    untraced: FunctionType = not_traced(init)
+    return untraced
 
 
 def _docstring(params: tuple[Param, ...]) -> str:
