@@ -93,14 +93,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from benchmarks.libraries import LIBRARIES
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("library", choices=sorted(LIBRARIES))
+    parser.add_argument("whose", choices=sorted(LIBRARIES))
     parser.add_argument("modules", nargs="+")
     parser.add_argument("--effort", choices=sorted(EFFORTS), required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
 
     torch.set_num_threads(1)
-    library = LIBRARIES[options.library]()
+    library = LIBRARIES[options.whose]()
     install(library)
     values: dict[str, Value] = {}
     for module in options.modules:

@@ -16,7 +16,7 @@ from call_support import op_class, served, small, target
 from tileops_core import BUILTIN
 from tileops_core.call.binding import UNBOUND
 from tileops_core.errors import UnknownTargetError
-from tileops_core.op.instances import keys_in_use
+from tileops_core.op import instances
 from tileops_core.ops import GELUFwdOp, LayerNormFwdOp, RMSNormFwdOp, SoftmaxFwdOp, SumFwdOp
 
 
@@ -169,10 +169,10 @@ def test_equal_ops_share_one_anchor():
 def test_a_key_is_in_use_as_long_as_an_op_lives():
     op = RMSNormFwdOp((4,), eps=0.125)
     key = op._construction.key
-    assert key in keys_in_use()
+    assert key in instances._ANCHORS
     del op
     gc.collect()
-    assert key not in keys_in_use()
+    assert key not in instances._ANCHORS
 
 
 def test_who_serves_is_no_part_of_the_key():

@@ -287,3 +287,15 @@ def test_a_check_does_not_know_the_op():
     names = NORM.check.__code__.co_varnames[: NORM.check.__code__.co_argcount]
     assert names == ("_static", "x", "weight")
     assert NORM.construct.__code__.co_varnames[:1] == ("W",)
+
+
+def test_a_predicate_that_was_not_reached_explains_nothing():
+    checks = plan(
+        "*S",
+        {"x": "[*S]"},
+        params={"dim": "int | None"},
+        shape_rules=["present(dim) and valid_axes(S, dim.value)"],
+    )
+    error = refused(checks, {"x": spec(2, 3)}, dim=None)
+    assert "requires present(dim) and valid_axes(S, dim.value), got " in str(error)
+    assert "dim 5 is out of range" in str(refused(checks, {"x": spec(2, 3)}, dim=5))

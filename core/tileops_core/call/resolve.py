@@ -83,7 +83,8 @@ def resolve(
         return _target_kernel(op, binding, binding.builder, device, specs)
     if op._writes_call_spec:
         call = op.call_spec(*specs)
-        (interface,) = op._construction.installed.interfaces
+        ((interface, declared),) = op._construction.installed.interfaces.items()
+        check_request(declared, call, op=op._plan.op)
         # No table by call spec: the call's route is that table.
         candidate, entry = _chosen(op, binding, interface, call)
         kernel = forward_of(candidate, op._plan.op, entry)
@@ -118,11 +119,9 @@ def entry_for(
 def _chosen(
     op: CalledOp, binding: Binding, interface: str, call: CallSpec
 ) -> tuple[Candidate, Any]:
-    """The kernel type that dispatch chooses for a call spec, and its entry, built once."""
+    """The kernel type that dispatch chooses for a checked call spec, and its entry, built once."""
     installed = op._construction.installed
     name = op._plan.op
-    if interface in installed.interfaces:
-        check_request(installed.interfaces[interface], call, op=name)
     decision = decide(
         installed, name, interface, call, backend=binding.backend, order=backend_order(name)
     )

@@ -37,7 +37,8 @@ class Op:
     the process default, else whoever claims the device, else the kernels installed in-tree.
 
     Class attributes of a subclass: ``interfaces`` and ``kernel_types`` (its own, besides those
-    that backends register), ``spec`` (the entry of an op that no manifest file holds).
+    that backends register), ``spec`` (the entry of an op that no manifest file holds),
+    ``injected_parameters`` (what a family's constructor takes besides the entry's parameters).
     """
 
     interfaces: ClassVar[Mapping[str, type[KernelInterface]]] = {}

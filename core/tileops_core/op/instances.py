@@ -47,8 +47,3 @@ def anchor(key: str) -> Anchor:
         # Two threads may make one each; the table keeps one, both are right.
         found = _ANCHORS.setdefault(key, Anchor(key))
     return found
-
-
-def keys_in_use() -> frozenset[str]:
-    """The keys of all living instances."""
-    return frozenset(_ANCHORS.keys())

@@ -12,7 +12,7 @@ import torch
 
 from tileops_core.errors import SignatureError
 from tileops_core.plan.emit_expr import ExpressionWriter, dtype_named, has
-from tileops_core.plan.sites import Site
+from tileops_core.plan.sites import Site, explained
 from tileops_core.plan.source import SourceWriter
 from tileops_core.signature.kinds import DeviceKind, DTypeKind, TensorKind
 from tileops_core.signature.model import Input, Rule, Signature
@@ -28,10 +28,9 @@ from tileops_core.signature.solving import (
     Solution,
     SolveAxis,
     TensorStep,
-    free_names,
 )
 from tileops_core.spans import Span
-from tileops_core.spec.expressions import Binary, Call, Const, Expr, Index, Name, Splice
+from tileops_core.spec.expressions import Binary, Call, Const, Expr, Index, Name, Splice, free_names
 
 _REFUSALS = (PrimitiveError, ZeroDivisionError, IndexError, OverflowError)
 
@@ -126,7 +125,8 @@ class CheckEmitter:
                 continue
             name = self.writer.use("_why_" + node.function.replace(".", "_"), explain)
             arguments = ", ".join(self.expressions.write(a) for a in node.args)
-            self.writer.line(f"_why = {name}({arguments})")
+            self.writer.use("_explained", explained)
+            self.writer.line(f"_why = _explained(lambda: {name}({arguments}))")
             with self.writer.block("if _why is not None:"):
                 self.writer.line(f"raise {site}.failed(_why, {self._values(expr)})")
 

@@ -11,7 +11,7 @@ import torch
 
 from tileops_core.plan.params import normalize
 from tileops_core.signature.model import Signature
-from tileops_core.signature.solving import free_names
+from tileops_core.spec.expressions import free_names
 
 Statics: TypeAlias = tuple[Any, ...]
 """Parameters in manifest order, then the lets they decide."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -35,6 +35,17 @@ def shape_text(shape: Sequence[object]) -> str:
     """A shape as a tuple; unknown axes are names."""
     inner = ", ".join(str(n) for n in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+def explained(explain: Callable[[], Exception | None]) -> Exception | None:
+    """What a predicate says of its values; None where the rule failed before it was asked.
+
+    In ``present(dim) and valid_axes(S, dim.value)`` without a ``dim`` there is nothing to explain.
+    """
+    try:
+        return explain()
+    except (TypeError, ValueError, IndexError):
+        return None
 
 
 @attrs.frozen(slots=True)

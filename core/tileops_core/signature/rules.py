@@ -8,31 +8,15 @@ from tileops_core.signature.kinds import DTypeKind, Kind
 from tileops_core.signature.model import Phase
 from tileops_core.signature.problems import Problems
 from tileops_core.spec.entries import LetEntry, RuleEntry
-from tileops_core.spec.expressions import Binary, Call, Compare, Const, Each, Expr, Name
+from tileops_core.spec.expressions import Binary, Call, Compare, Const, Expr, Name, free_names
 
 MAX_DEGREE = 64
 """No quantity grows faster than this power of its names; a cost is of degree 6 or so."""
 
 
 def names_in(expr: Expr) -> frozenset[str]:
-    """The names an expression reads, without variables of its generator expressions."""
-    if isinstance(expr, Each):
-        return (names_in(expr.element) - {expr.variable}) | names_in(expr.sequence)
-    if isinstance(expr, Name):
-        return frozenset({expr.id})
-    return frozenset().union(*map(names_in, expr.children()))
-
-
-def presence_asked(expr: Expr) -> frozenset[str]:
-    """The names whose presence an expression asks for."""
-    return frozenset(
-        part.args[0].id
-        for part in expr.walk()
-        if isinstance(part, Call)
-        and part.function == "present"
-        and part.args
-        and isinstance(part.args[0], Name)
-    )
+    """The names an expression reads, as a set."""
+    return frozenset(free_names(expr))
 
 
 class Phases:

@@ -22,13 +22,13 @@ from tileops_core.spans import Span
 from tileops_core.spec.expressions import (
     Binary,
     BoolOp,
-    Call,
     Const,
     Each,
     Expr,
     IfElse,
     Name,
     Splice,
+    free_names,
 )
 
 
@@ -125,14 +125,6 @@ class Solution:
     steps: tuple[TensorStep | LetStep, ...]
     perhaps: frozenset[str]
     unsolved: tuple[Problem, ...]
-
-
-def free_names(expr: Expr) -> Iterator[str]:
-    """The names an expression reads, generator variables excluded."""
-    bound = {node.variable for node in expr.walk() if isinstance(node, Each)}
-    for node in expr.walk():
-        if isinstance(node, Name) and node.id not in bound:
-            yield node.id
 
 
 def certain_names(expr: Expr) -> Iterator[str]:
@@ -415,11 +407,6 @@ def _unsolved(message: str, span: Span) -> Problem:
 
 def _and(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))
-
-
-def reads_primitive(expr: Expr) -> bool:
-    """Whether evaluating the expression calls a primitive (which may refuse its values)."""
-    return any(isinstance(node, Call) for node in expr.walk())
 
 
 def solve(signature: Signature) -> Solution:

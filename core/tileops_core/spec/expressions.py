@@ -169,3 +169,15 @@ class Axes(Expr):
 
 
 ShapeExpr: TypeAlias = FamilyUse | Axes
+
+
+def free_names(expr: Expr) -> Iterator[str]:
+    """The names an expression reads, in reading order; a generator's variable is its own."""
+    if isinstance(expr, Name):
+        yield expr.id
+    elif isinstance(expr, Each):
+        yield from (name for name in free_names(expr.element) if name != expr.variable)
+        yield from free_names(expr.sequence)
+    else:
+        for child in expr.children():
+            yield from free_names(child)
