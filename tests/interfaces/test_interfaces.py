@@ -9,10 +9,10 @@ import re
 import pytest
 import torch
 
-from tileops_core.interfaces import attention, elementwise, gemm, norm, reduction
+from tileops_core.interfaces import attention, elementwise, gemm, norm, reduction, rope
 from tileops_core.kernels import CallSpec, KernelInterface
 
-MODULES = (attention, elementwise, gemm, norm, reduction)
+MODULES = (attention, elementwise, gemm, norm, reduction, rope)
 INTERFACES = [
     value
     for module in MODULES
@@ -28,9 +28,14 @@ CALLS = [
     elementwise.ElementwiseCall(CPU, "add", torch.int32, ((2, 3), (3,)), (2,)),
     reduction.SoftmaxCall(CPU, torch.float16, (2, 3), 1, torch.float32),
     reduction.ReduceCall(CPU, "sum", torch.float16, (2, 3), (0,), False, torch.float16),
+    reduction.ArgreduceCall(CPU, "argmax", torch.float16, (2, 3), None, False),
+    reduction.ScanCall(CPU, "cumsum", torch.float16, (2, 3), 1, torch.float32),
     norm.RMSNormCall(CPU, torch.float16, (2, 3), (3,), 1e-6, True),
     norm.LayerNormCall(CPU, torch.float16, (2, 3), (3,), 1e-5, True, False),
     norm.FusedAddLayerNormCall(CPU, torch.float16, (2, 3), 1e-6),
+    norm.FusedAddRMSNormCall(CPU, torch.float16, (2, 3), 1e-6),
+    rope.RoPECall(CPU, torch.float16, (2, 4), "neox", 4, 10000.0),
+    rope.RoPENeoxPositionIdsCall(CPU, torch.float16, (2, 3, 8), torch.int64, 4, 64, 10000.0),
     attention.GQADenseCall(
         CPU,
         torch.bfloat16,
@@ -109,3 +114,31 @@ def test_call_specs_are_equal_by_their_facts(call):
 )
 def test_calls_that_mean_different_programs_differ(one, other):
     assert one != other
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64], ids=str)
+def test_the_greatest_position_is_found(dtype):
+    assert rope.greatest_position(torch.tensor([3, 0, 7, 2], dtype=dtype), 8) == 7
+    assert rope.greatest_position(torch.tensor([[3], [1]], dtype=dtype), 2**31) == 3
+    assert rope.greatest_position(torch.empty(0, dtype=dtype), 8) == -1
+
+
+@pytest.mark.parametrize(
+    ("positions", "bound", "dtype", "at", "remedy"),
+    [
+        ([3, 8, 9], 8, torch.int32, 1, "max_position above"),
+        ([3, -1, -2], 8, torch.int32, 1, "from 0"),
+        ([7, -(2**31)], 2**31, torch.int32, 1, "from 0"),
+        ([2**31 - 1, 2**31], 2**31, torch.int64, 1, "max_position above"),
+        ([-(2**63), 0], 8, torch.int64, 0, "from 0"),
+    ],
+)
+def test_a_position_out_of_range_is_told_with_its_place(positions, bound, dtype, at, remedy):
+    """POS-02."""
+    with pytest.raises(rope.PositionError, match=remedy) as caught:
+        rope.greatest_position(torch.tensor(positions, dtype=dtype), bound)
+    error = caught.value
+    assert isinstance(error, IndexError)
+    assert error.actual == positions[at]
+    assert f"RoPENeoxPositionIdsFwdOp: positions holds {positions[at]} at index {at}" in str(error)
+    assert str(bound) in str(error)

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from case_inputs import made
 
 from tileops_core import BUILTIN, ops
 from tileops_core.backend.registry import REGISTRY
@@ -18,29 +19,13 @@ from tileops_core.spec.catalogue import load_spec
 SIGNATURES = {op: build_signature(load_spec(op)) for op in ops.__all__ if op.endswith("Op")}
 CASES = [case for signature in SIGNATURES.values() for case in cases(signature, small=True)]
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:SoftmaxFwdOp. dim is None"),
+    pytest.mark.filterwarnings("ignore:(Log)?SoftmaxFwdOp. dim is None"),
     pytest.mark.usefixtures("server", "on_each_device"),
 ]
 each = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.op}-{case.case_id}")
 first = pytest.mark.parametrize(
     "case", {case.op: case for case in reversed(CASES)}.values(), ids=lambda case: case.op
 )
-
-
-def tensor(name, dtype, shape):
-    dtype = getattr(torch, dtype)
-    if dtype is torch.bool:
-        return torch.rand(shape) < 0.5
-    if not dtype.is_floating_point:
-        return torch.randint(0, 100, shape).to(dtype)
-    if name.endswith("_scale"):
-        return torch.rand(shape).to(dtype) + 0.5
-    return torch.randn(shape).to(dtype)
-
-
-def made(case):
-    """The op's inputs, None for those that the case leaves out."""
-    return [fact and tensor(name, *fact) for name, fact in case.inputs.items()]
 
 
 def construct(case, **more):

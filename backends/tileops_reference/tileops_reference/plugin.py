@@ -10,17 +10,29 @@ from tileops_core.backend import KernelTypeRegistration, OracleRegistration, hoo
 _OPS = {
     # op: (kernel type, function)
     "AddFwdOp": ("elementwise:AddReference", "elementwise:add"),
+    "ArgmaxFwdOp": ("reduction:ArgmaxReference", "reduction:argmax"),
     "BMMFwdOp": ("gemm:BMMReference", "gemm:bmm"),
+    "CumsumFwdOp": ("reduction:CumsumReference", "reduction:cumsum"),
     "FusedAddLayerNormFwdOp": ("norm:FusedAddLayerNormReference", "norm:fused_add_layer_norm"),
+    "FusedAddRMSNormFwdOp": ("norm:FusedAddRMSNormReference", "norm:fused_add_rms_norm"),
+    "GELUAndMulFwdOp": ("elementwise:GELUAndMulReference", "elementwise:gelu_and_mul"),
     "GELUFwdOp": ("elementwise:GELUReference", "elementwise:gelu"),
     "GEMMFwdOp": ("gemm:GEMMReference", "gemm:gemm"),
     "GQADenseFwdOp": ("attention:GQADenseReference", "attention:gqa_dense"),
     "LayerNormFwdOp": ("norm:LayerNormReference", "norm:layer_norm"),
+    "LogSoftmaxFwdOp": ("reduction:LogSoftmaxReference", "reduction:log_softmax"),
     "MulFwdOp": ("elementwise:MulReference", "elementwise:mul"),
     "RMSNormFwdOp": ("norm:RMSNormReference", "norm:rms_norm"),
     "ReLUFwdOp": ("elementwise:ReLUReference", "elementwise:relu"),
+    "RoPEFwdOp": ("rope:RoPEReference", "rope:rope"),
+    "RoPENeoxPositionIdsFwdOp": (
+        "rope:RoPENeoxPositionIdsReference",
+        "rope:rope_neox_position_ids",
+    ),
+    "SiLUAndMulFwdOp": ("elementwise:SiLUAndMulReference", "elementwise:silu_and_mul"),
     "SoftmaxFwdOp": ("reduction:SoftmaxReference", "reduction:softmax"),
     "SumFwdOp": ("reduction:SumReference", "reduction:reduce_sum"),
+    "TanhFwdOp": ("elementwise:TanhReference", "elementwise:tanh"),
 }
 
 

@@ -59,3 +59,25 @@ class BinaryFwdInterface(KernelInterface):
         Returns:
             The broadcast shape, ``call.dtype``.
         """
+
+
+class GatedFwdInterface(KernelInterface):
+    """``output = function(gate) * value`` of a matrix that holds gate and value side by side.
+
+    Computed in float32 or wider and rounded once. ``call.function`` is ``"silu_and_mul"``, or
+    ``"gelu_and_mul"`` with the approximation, ``"none"`` or ``"tanh"``, in ``call.parameters``.
+    """
+
+    request = ElementwiseCall
+
+    @abstractmethod
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the function to the gate and multiply.
+
+        Args:
+            input: ``call.shapes[0]``, that is ``[M, 2 * N]``, in ``call.dtype``: the gate in the
+                first N columns, the value in the others.
+
+        Returns:
+            ``[M, N]`` in ``call.dtype``.
+        """

@@ -102,3 +102,34 @@ class FusedAddLayerNormFwdInterface(KernelInterface):
         Returns:
             ``(output, residual_out)``: the norm and r, both ``call.shape``, ``call.dtype``.
         """
+
+
+class FusedAddRMSNormCall(CallSpec):
+    """``input + residual`` of ``shape`` and its RMSNorm over the last axis."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    eps: float
+
+
+class FusedAddRMSNormFwdInterface(KernelInterface):
+    """``r = input + residual`` and ``r * rsqrt(mean(r**2) + eps) * weight``.
+
+    The norm reads the sum before that is rounded. Computed in float32 or wider, weight included;
+    each result is rounded once.
+    """
+
+    request = FusedAddRMSNormCall
+
+    @abstractmethod
+    def forward(self, input: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Add and normalize.
+
+        Args:
+            input: ``call.shape``, ``call.dtype``.
+            residual: the same; may be ``input`` itself.
+            weight: ``call.shape[-1:]``, ``call.dtype``.
+
+        Returns:
+            ``(output, residual_out)``: the norm and r, both ``call.shape``, ``call.dtype``.
+        """

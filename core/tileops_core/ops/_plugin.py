@@ -10,17 +10,26 @@ from tileops_core.backend import InterfaceRegistration, hookimpl
 _INTERFACES = {
     # op: (name, class)
     "AddFwdOp": ("elementwise", "elementwise:BinaryFwdInterface"),
+    "ArgmaxFwdOp": ("argreduce", "reduction:ArgreduceFwdInterface"),
     "BMMFwdOp": ("bmm", "gemm:BMMFwdInterface"),
+    "CumsumFwdOp": ("scan", "reduction:ScanFwdInterface"),
     "FusedAddLayerNormFwdOp": ("fused_add_layer_norm", "norm:FusedAddLayerNormFwdInterface"),
+    "FusedAddRMSNormFwdOp": ("fused_add_rms_norm", "norm:FusedAddRMSNormFwdInterface"),
+    "GELUAndMulFwdOp": ("gated", "elementwise:GatedFwdInterface"),
     "GELUFwdOp": ("elementwise", "elementwise:UnaryFwdInterface"),
     "GEMMFwdOp": ("gemm", "gemm:GEMMFwdInterface"),
     "GQADenseFwdOp": ("gqa_dense", "attention:GQADenseFwdInterface"),
     "LayerNormFwdOp": ("layer_norm", "norm:LayerNormFwdInterface"),
+    "LogSoftmaxFwdOp": ("log_softmax", "reduction:LogSoftmaxFwdInterface"),
     "MulFwdOp": ("elementwise", "elementwise:BinaryFwdInterface"),
     "RMSNormFwdOp": ("rms_norm", "norm:RMSNormFwdInterface"),
     "ReLUFwdOp": ("elementwise", "elementwise:UnaryFwdInterface"),
+    "RoPEFwdOp": ("rope", "rope:RoPEFwdInterface"),
+    "RoPENeoxPositionIdsFwdOp": ("rope_neox_position_ids", "rope:RoPENeoxPositionIdsFwdInterface"),
+    "SiLUAndMulFwdOp": ("gated", "elementwise:GatedFwdInterface"),
     "SoftmaxFwdOp": ("softmax", "reduction:SoftmaxFwdInterface"),
     "SumFwdOp": ("reduce", "reduction:ReduceFwdInterface"),
+    "TanhFwdOp": ("elementwise", "elementwise:UnaryFwdInterface"),
 }
 
 

@@ -6,7 +6,15 @@ from tileops_core.interfaces.elementwise import ElementwiseCall
 from tileops_core.op import Op
 from tileops_core.tensor_spec import TensorSpec
 
-__all__ = ["AddFwdOp", "GELUFwdOp", "MulFwdOp", "ReLUFwdOp"]
+__all__ = [
+    "AddFwdOp",
+    "GELUAndMulFwdOp",
+    "GELUFwdOp",
+    "MulFwdOp",
+    "ReLUFwdOp",
+    "SiLUAndMulFwdOp",
+    "TanhFwdOp",
+]
 
 
 class AddFwdOp(Op):
@@ -60,4 +68,42 @@ class ReLUFwdOp(Op):
         """A ReLU, in place or not."""
         return ElementwiseCall(
             input.device, "relu", input.dtype, (input.shape,), inplace=self.inplace
+        )
+
+
+class TanhFwdOp(Op):
+    """``tanh(x)``; NaN stays NaN, and zeros keep their sign.
+
+    Any shape, floating. Follows ``torch.tanh``.
+    """
+
+    def call_spec(self, input: TensorSpec) -> ElementwiseCall:
+        """A hyperbolic tangent."""
+        return ElementwiseCall(input.device, "tanh", input.dtype, (input.shape,))
+
+
+class SiLUAndMulFwdOp(Op):
+    """``silu(gate) * value`` of a matrix ``[gate | value]``, with ``silu(x) = x / (1 + exp(-x))``.
+
+    ``input`` is ``[M, 2 * N]``, floating. Computed in float32 and rounded once. Shazeer, "GLU
+    Variants Improve Transformer", 2020; follows ``flashinfer.activation.silu_and_mul``.
+    """
+
+    def call_spec(self, input: TensorSpec) -> ElementwiseCall:
+        """A gated SiLU."""
+        return ElementwiseCall(input.device, "silu_and_mul", input.dtype, (input.shape,))
+
+
+class GELUAndMulFwdOp(Op):
+    """``gelu(gate) * value`` of a matrix ``[gate | value]``.
+
+    ``approximate="tanh"`` takes GELU's tanh approximation. ``input`` is ``[M, 2 * N]``, floating.
+    Computed in float32 and rounded once. Shazeer, "GLU Variants Improve Transformer", 2020;
+    follows ``vllm.model_executor.layers.activation.GeluAndMul``.
+    """
+
+    def call_spec(self, input: TensorSpec) -> ElementwiseCall:
+        """A gated GELU and its approximation."""
+        return ElementwiseCall(
+            input.device, "gelu_and_mul", input.dtype, (input.shape,), (self.approximate,)
         )

@@ -7,7 +7,15 @@ from torch import Tensor
 from tileops_core.backend.targets import Builtin
 from tileops_core.op import Op
 
-__all__ = ["AddFwdOp", "GELUFwdOp", "MulFwdOp", "ReLUFwdOp"]
+__all__ = [
+    "AddFwdOp",
+    "GELUAndMulFwdOp",
+    "GELUFwdOp",
+    "MulFwdOp",
+    "ReLUFwdOp",
+    "SiLUAndMulFwdOp",
+    "TanhFwdOp",
+]
 
 class AddFwdOp(Op):
     """``input + alpha * other`` of operands broadcast against each other.
@@ -45,6 +53,43 @@ class AddFwdOp(Op):
 
         Returns:
             output: T [*broadcast(A, B)].
+        """
+
+class GELUAndMulFwdOp(Op):
+    """``gelu(gate) * value`` of a matrix ``[gate | value]``.
+
+    ``approximate="tanh"`` takes GELU's tanh approximation. ``input`` is ``[M, 2 * N]``, floating.
+    Computed in float32 and rounded once. Shazeer, "GLU Variants Improve Transformer", 2020;
+    follows ``vllm.model_executor.layers.activation.GeluAndMul``.
+    """
+
+    @property
+    def approximate(self) -> Literal["none", "tanh"]: ...
+    def __init__(
+        self,
+        *,
+        approximate: Literal["none", "tanh"] = "none",
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            approximate: 'none' | 'tanh'.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        input: Tensor,
+    ) -> Tensor:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            input: T [M, 2 * N].
+
+        Returns:
+            output: T [M, N].
         """
 
 class GELUFwdOp(Op):
@@ -149,6 +194,69 @@ class ReLUFwdOp(Op):
 
         Args:
             input: T [*S], may be written.
+
+        Returns:
+            output: T [*S].
+        """
+
+class SiLUAndMulFwdOp(Op):
+    """``silu(gate) * value`` of a matrix ``[gate | value]``, with ``silu(x) = x / (1 + exp(-x))``.
+
+    ``input`` is ``[M, 2 * N]``, floating. Computed in float32 and rounded once. Shazeer, "GLU
+    Variants Improve Transformer", 2020; follows ``flashinfer.activation.silu_and_mul``.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        input: Tensor,
+    ) -> Tensor:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            input: T [M, 2 * N].
+
+        Returns:
+            output: T [M, N].
+        """
+
+class TanhFwdOp(Op):
+    """``tanh(x)``; NaN stays NaN, and zeros keep their sign.
+
+    Any shape, floating. Follows ``torch.tanh``.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        input: Tensor,
+    ) -> Tensor:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            input: T [*S].
 
         Returns:
             output: T [*S].

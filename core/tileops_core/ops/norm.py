@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from tileops_core.interfaces.norm import FusedAddLayerNormCall, LayerNormCall, RMSNormCall
+from tileops_core.interfaces.norm import (
+    FusedAddLayerNormCall,
+    FusedAddRMSNormCall,
+    LayerNormCall,
+    RMSNormCall,
+)
 from tileops_core.op import Op
 from tileops_core.tensor_spec import TensorSpec
 
-__all__ = ["FusedAddLayerNormFwdOp", "LayerNormFwdOp", "RMSNormFwdOp"]
+__all__ = ["FusedAddLayerNormFwdOp", "FusedAddRMSNormFwdOp", "LayerNormFwdOp", "RMSNormFwdOp"]
 
 _FLOAT32_EPS = 2.0**-23
 """What no eps means for RMSNorm, whatever the input's dtype."""
@@ -65,3 +70,18 @@ class FusedAddLayerNormFwdOp(Op):
     ) -> FusedAddLayerNormCall:
         """Shape and eps."""
         return FusedAddLayerNormCall(x.device, x.dtype, x.shape, self.eps)
+
+
+class FusedAddRMSNormFwdOp(Op):
+    """``r = input + residual`` and ``r * rsqrt(mean(r**2) + eps) * weight`` over the last axis.
+
+    Returns the norm and r. Computed in float32: the norm reads r before it is rounded. ``input``
+    and ``residual`` are ``[*B, N]``, ``weight`` ``[N]``. Follows
+    ``flashinfer.norm.fused_add_rmsnorm``, but is functional.
+    """
+
+    def call_spec(
+        self, input: TensorSpec, residual: TensorSpec, weight: TensorSpec
+    ) -> FusedAddRMSNormCall:
+        """Shape and eps."""
+        return FusedAddRMSNormCall(input.device, input.dtype, input.shape, self.eps)

@@ -7,7 +7,7 @@ from torch import Tensor
 from tileops_core.backend.targets import Builtin
 from tileops_core.op import Op
 
-__all__ = ["FusedAddLayerNormFwdOp", "LayerNormFwdOp", "RMSNormFwdOp"]
+__all__ = ["FusedAddLayerNormFwdOp", "FusedAddRMSNormFwdOp", "LayerNormFwdOp", "RMSNormFwdOp"]
 
 class FusedAddLayerNormFwdOp(Op):
     """``r = x + residual`` and ``(r - mean) / sqrt(var + eps) * weight + bias`` over the last axis.
@@ -47,6 +47,48 @@ class FusedAddLayerNormFwdOp(Op):
             residual: T [*B, N].
             weight: T [N].
             bias: T [N].
+
+        Returns:
+            output: T [*B, N].
+            residual_out: T [*B, N].
+        """
+
+class FusedAddRMSNormFwdOp(Op):
+    """``r = input + residual`` and ``r * rsqrt(mean(r**2) + eps) * weight`` over the last axis.
+
+    Returns the norm and r. Computed in float32: the norm reads r before it is rounded. ``input``
+    and ``residual`` are ``[*B, N]``, ``weight`` ``[N]``. Follows
+    ``flashinfer.norm.fused_add_rmsnorm``, but is functional.
+    """
+
+    @property
+    def eps(self) -> float: ...
+    def __init__(
+        self,
+        eps: float = 1e-06,
+        *,
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            eps: float.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        input: Tensor,
+        residual: Tensor,
+        weight: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            input: T [*B, N].
+            residual: T [*B, N].
+            weight: T [N].
 
         Returns:
             output: T [*B, N].

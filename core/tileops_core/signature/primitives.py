@@ -86,7 +86,9 @@ def _is_ints(kind: Kind) -> bool:
 
 
 def _is_axes(kind: Kind) -> bool:
-    return isinstance(kind, (AxesKind, IntKind)) or _is_shape(kind)
+    # All of these take None for all axes, as AxesKind may be.
+    inner = kind.of if isinstance(kind, MaybeKind) else kind
+    return isinstance(kind, AxesKind) or isinstance(inner, IntKind) or _is_shape(kind)
 
 
 def _is_per_axis(kind: Kind) -> bool:
@@ -251,6 +253,21 @@ def _unique_axes(shape: Sequence[Any], dim: Any) -> bool:
     return _why_repeated(shape, dim) is None
 
 
+def _why_empty(shape: Sequence[Any], dim: Any) -> PrimitiveError | None:
+    axes = range(len(shape)) if dim is None else _axes(shape, dim)
+    for axis in axes:
+        if shape and shape[axis] == 0:
+            return PrimitiveError(
+                f"axis {axis} has length 0, and of no elements there is no result",
+                index_error=True,
+            )
+    return None
+
+
+def _nonempty_axes(shape: Sequence[Any], dim: Any) -> bool:
+    return _why_empty(shape, dim) is None
+
+
 def _per_axis(value: Any, axis: int, count: int, fallback: Any = None) -> Any:
     if value is None:
         if fallback is None:
@@ -349,6 +366,7 @@ _ALL = (
     ),
     Primitive("valid_axes", (_SHAPE, _DIM), lambda _: BOOL, _valid_axes, explain=_why_invalid),
     Primitive("unique_axes", (_SHAPE, _DIM), lambda _: BOOL, _unique_axes, explain=_why_repeated),
+    Primitive("nonempty_axes", (_SHAPE, _DIM), lambda _: BOOL, _nonempty_axes, explain=_why_empty),
     Primitive(
         "per_axis",
         (Argument("value", _is_per_axis, "an int or a value per axis"), _INT, _INT),

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tileops_reference.functions.rope import turned, wide
+
 _ROWS_ON_CPU = 128
 """Queries at a time under a mask: few enough that a causal block skips most of what it masks."""
 
@@ -90,7 +92,7 @@ def gqa_dense(
     explicit = bool(softcap) or sinks is not None
     narrow_is_slow = q.dtype is torch.float16 and q.device.type == "cpu"
     if explicit or narrow_is_slow or q.dtype is not v.dtype:
-        dtype = _wide(q)
+        dtype = wide(q.dtype)
         q, k, v = q.to(dtype), k.to(dtype), v.to(dtype)
 
     scale = dim**-0.5 if sm_scale is None else sm_scale
@@ -148,28 +150,14 @@ def rotated(
     Returns:
         ``[B, S, H, D]`` in float32, or in ``x``'s dtype if that is wider.
     """
-    dtype = _wide(x)
-    result = x.to(dtype, copy=True)
-    turning = result[..., :features]
-    if interleaved:
-        one, two = turning[..., 0::2], turning[..., 1::2]
-    else:
-        one, two = turning.chunk(2, -1)
+    dtype = wide(x.dtype)
     cos, sin = (t[first : first + x.shape[1]].to(dtype).unsqueeze(1) for t in (cos, sin))
-    turned_one, turned_two = one * cos - two * sin, two * cos + one * sin
-    one.copy_(turned_one)
-    two.copy_(turned_two)
-    return result
+    return turned(x, cos, sin, features, interleaved, dtype)
 
 
 def _dequantized(x: Tensor, scale: Tensor) -> Tensor:
     """``[B, S, heads, D]`` times ``[B, heads]``, in float32 or wider."""
-    return x.to(_wide(x)) * scale[:, None, :, None]
-
-
-def _wide(x: Tensor) -> torch.dtype:
-    """What to compute in: fp8 has no rule of promotion of its own."""
-    return torch.float64 if x.dtype is torch.float64 else torch.float32
+    return x.to(wide(x.dtype)) * scale[:, None, :, None]
 
 
 def _first_that_sees(seq_q: int, seq_kv: int, right: int) -> int:

@@ -1,4 +1,4 @@
-"""Functions of one or two tensors, element by element."""
+"""Functions of one or two tensors, element by element, and gated activations."""
 
 from __future__ import annotations
 
@@ -44,3 +44,40 @@ def relu(input: Tensor, *, inplace: bool = False) -> Tensor:
         inplace: write the result into ``input`` and return ``input``.
     """
     return torch.relu_(input) if inplace else torch.relu(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """``tanh(x)``, as ``torch.tanh``; any shape, floating."""
+    return torch.tanh(input)
+
+
+def silu_and_mul(input: Tensor) -> Tensor:
+    """``silu(gate) * value`` with ``silu(x) = x / (1 + exp(-x))`` (Shazeer, 2020).
+
+    Args:
+        input: ``[M, 2 * N]``, floating: the gate in the first N columns, the value in the others.
+
+    Returns:
+        ``[M, N]``, rounded once.
+    """
+    gate, value = _gate_and_value(input)
+    return functional.silu(gate).mul_(value).to(input.dtype)
+
+
+def gelu_and_mul(input: Tensor, *, approximate: str = "none") -> Tensor:
+    """``gelu(gate) * value`` (Shazeer, 2020).
+
+    Args:
+        input: ``[M, 2 * N]``, floating: the gate in the first N columns, the value in the others.
+        approximate: ``"none"`` or ``"tanh"``, as in :func:`gelu`.
+
+    Returns:
+        ``[M, N]``, rounded once.
+    """
+    gate, value = _gate_and_value(input)
+    return functional.gelu(gate, approximate=approximate).mul_(value).to(input.dtype)
+
+
+def _gate_and_value(input: Tensor) -> tuple[Tensor, ...]:
+    """The halves of every row in float32, or wider: the activation is not rounded by itself."""
+    return input.to(torch.promote_types(input.dtype, torch.float32)).chunk(2, -1)

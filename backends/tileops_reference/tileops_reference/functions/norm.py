@@ -106,3 +106,29 @@ def fused_add_layer_norm(
     total = x.float().add_(residual)
     output = torch.layer_norm(total, weight.shape, weight.float(), bias.float(), eps, False)
     return output.to(x.dtype), total.to(x.dtype)
+
+
+def fused_add_rms_norm(
+    input: Tensor, residual: Tensor, weight: Tensor, *, eps: float = 1e-6
+) -> tuple[Tensor, Tensor]:
+    """``r = input + residual`` and its RMS norm over the last axis.
+
+    The norm reads the sum before that is rounded to ``input``'s dtype, and applies the weight
+    before its own rounding, as FlashInfer's ``fused_add_rmsnorm`` does.
+
+    Args:
+        input: ``[*B, N]``, floating.
+        residual: as ``input``.
+        weight: ``[N]``, of ``input``'s dtype.
+        eps: added to the mean of squares.
+
+    Returns:
+        ``(output, residual_out)``, the norm and the rounded sum, both of ``input``'s shape and
+        dtype.
+    """
+    if input.dtype.itemsize >= 4:
+        total = torch.add(input, residual)
+        return rms_norm(total, weight, normalized_shape=weight.shape, eps=eps), total
+    total = input.float().add_(residual)
+    output = rms_norm(total, weight.float(), normalized_shape=weight.shape, eps=eps)
+    return output.to(input.dtype), total.to(input.dtype)

@@ -13,6 +13,7 @@ from torch.nn import functional
 from tileops_core.interfaces.elementwise import (
     BinaryFwdInterface,
     ElementwiseCall,
+    GatedFwdInterface,
     UnaryFwdInterface,
 )
 from tileops_reference.functions import elementwise
@@ -83,3 +84,35 @@ class InPlaceReLUReference(ReLUReference):
     """ReLU into its input."""
 
     forward = torch_function(torch.relu_)
+
+
+class TanhReference(GeneralKernel, UnaryFwdInterface):
+    """A hyperbolic tangent."""
+
+    forward = torch_function(torch.tanh)
+
+
+class SiLUAndMulReference(GeneralKernel, GatedFwdInterface):
+    """A gated SiLU."""
+
+    forward = torch_function(elementwise.silu_and_mul)
+
+
+class GELUAndMulReference(GeneralKernel, GatedFwdInterface):
+    """A gated GELU with the error function."""
+
+    forward = torch_function(elementwise.gelu_and_mul)
+
+    @classmethod
+    def entry_for(cls, call: ElementwiseCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per approximation."""
+        (approximate,) = call.parameters
+        return approximate, cls if approximate == "none" else TanhGELUAndMulReference
+
+
+class TanhGELUAndMulReference(GELUAndMulReference):
+    """A gated GELU in its tanh approximation."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply it."""
+        return elementwise.gelu_and_mul(input, approximate="tanh")

@@ -11,6 +11,8 @@ from torch import Tensor
 from tileops_core.interfaces.norm import (
     FusedAddLayerNormCall,
     FusedAddLayerNormFwdInterface,
+    FusedAddRMSNormCall,
+    FusedAddRMSNormFwdInterface,
     LayerNormCall,
     LayerNormFwdInterface,
     RMSNormCall,
@@ -81,5 +83,21 @@ class FusedAddLayerNormReference(GeneralKernel, FusedAddLayerNormFwdInterface):
 
     @classmethod
     def entry_for(cls, call: FusedAddLayerNormCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per eps."""
+        return call.eps, partial(cls, call.eps)
+
+
+class FusedAddRMSNormReference(GeneralKernel, FusedAddRMSNormFwdInterface):
+    """A sum and its RMSNorm."""
+
+    def __init__(self, eps: float) -> None:
+        self.eps = eps
+
+    def forward(self, input: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Add and normalize."""
+        return norm.fused_add_rms_norm(input, residual, weight, eps=self.eps)
+
+    @classmethod
+    def entry_for(cls, call: FusedAddRMSNormCall) -> tuple[Hashable, Callable[[], object]]:
         """One entry per eps."""
         return call.eps, partial(cls, call.eps)

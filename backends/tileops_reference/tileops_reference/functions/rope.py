@@ -1,0 +1,159 @@
+"""Rotary position embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import nan
+
+import torch
+from torch import Tensor
+
+from tileops_core.interfaces.rope import greatest_position
+
+Tables = tuple[Tensor, Tensor]
+"""Cosines and sines, ``[positions, features / 2]`` each."""
+
+
+def rope(
+    x: Tensor, *, rope_layout: str = "neox", input_layout: str = "1d", base: float = 10000.0
+) -> Tensor:
+    """Turn pair i by ``position * base ** (-2i / D)``; the position is the index (Su et al., 2021).
+
+    Args:
+        x: ``[S, D]``, or ``[B, S, H, D]``, floating; D is even.
+        rope_layout: ``"neox"`` pairs feature i with ``i + D/2``, ``"interleaved"`` 2i with 2i + 1.
+        input_layout: ``"1d"`` or ``"2d"``, by the number of axes.
+        base: what the wavelengths grow to, about.
+
+    Returns:
+        ``x``'s shape and dtype, rounded once.
+    """
+    length, features = x.shape[0 if input_layout == "1d" else 1], x.shape[-1]
+    positions = torch.arange(length, device="cpu")
+    cos, sin = rotary_tables(positions, features, base, wide(x.dtype))
+    return turned_in_order(x, (cos.to(x.device), sin.to(x.device)), rope_layout == "interleaved")
+
+
+def rope_neox_position_ids(
+    x: Tensor,
+    positions: Tensor,
+    *,
+    max_position: int,
+    base: float = 10000.0,
+    rotary_dim: int | None = None,
+) -> Tensor:
+    """Turn the pairs (i, ``i + R/2``) of packed tokens, each at its own position.
+
+    Args:
+        x: ``[N, H, D]``, floating.
+        positions: ``[N]``, int32 or int64.
+        max_position: what positions have to be below.
+        base: as in :func:`rope`.
+        rotary_dim: R, even and at most D; None is D. Features past it are copied.
+
+    Returns:
+        ``x``'s shape and dtype, rounded once.
+
+    Raises:
+        PositionError: on the CPU, for a position out of range; elsewhere its token is NaN.
+    """
+    features = x.shape[-1] if rotary_dim is None else rotary_dim
+
+    def rows_of(at: Tensor, bound: int) -> Tables:
+        return rotary_tables(at, features, base, wide(x.dtype))
+
+    return turned_at(x, positions, max_position, features, rows_of)
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """What to compute in: float32, or float64 for itself. fp8 has no rule of promotion."""
+    return torch.float64 if dtype is torch.float64 else torch.float32
+
+
+def rotary_tables(positions: Tensor, features: int, base: float, dtype: torch.dtype) -> Tables:
+    """Cosines and sines of the angles, rounded once.
+
+    Args:
+        positions: ``[N]``, integers.
+        features: how many features turn; half as many angles.
+        base: as in :func:`rope`.
+        dtype: of the tables; the angles are float64.
+
+    Returns:
+        Two of ``[N, features / 2]``, on the device of ``positions``.
+    """
+    exponents = torch.arange(0, features, 2, dtype=torch.float64, device=positions.device)
+    angles = positions.double().unsqueeze(1) * torch.pow(base, exponents / -features)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def turned_in_order(x: Tensor, tables: Tables, interleaved: bool) -> Tensor:
+    """``[S, D]`` or ``[B, S, H, D]`` turned by the first rows of tables, in order."""
+    if x.ndim == 2:
+        cos, sin = (table[: x.shape[0]] for table in tables)
+    else:
+        cos, sin = (table[: x.shape[1]].unsqueeze(1) for table in tables)
+    return turned(x, cos, sin, x.shape[-1], interleaved, x.dtype)
+
+
+def turned_at(
+    x: Tensor,
+    positions: Tensor,
+    max_position: int,
+    features: int,
+    rows_of: Callable[[Tensor, int], Tables],
+) -> Tensor:
+    """``[N, H, D]`` turned by the rows that belong to its positions.
+
+    Args:
+        x: ``[N, H, D]``.
+        positions: ``[N]``, of any values.
+        max_position: what they have to be below.
+        features: how many features turn.
+        rows_of: the tables' rows for positions that are all in ``[0, bound)``, called with the
+            positions and the bound.
+
+    Raises:
+        PositionError: on the CPU, for a position out of range.
+    """
+    if positions.device.type == "cpu":
+        bound = greatest_position(positions, max_position) + 1
+        cos, sin = rows_of(positions, bound)
+    else:
+        # Asking would wait for the device. As int64: the bound may be more than int32 holds.
+        given = positions.long()
+        inside = given.clamp(0, max_position - 1)
+        cos, sin = rows_of(inside, max_position)
+        cos = cos.masked_fill((given != inside).unsqueeze(1), nan)
+    return turned(x, cos.unsqueeze(1), sin.unsqueeze(1), features, False, x.dtype)
+
+
+def turned(
+    x: Tensor, cos: Tensor, sin: Tensor, features: int, interleaved: bool, dtype: torch.dtype
+) -> Tensor:
+    """The leading features turned pair by pair, the others copied.
+
+    Args:
+        x: ``[..., D]``.
+        cos: broadcast against ``[..., features / 2]``; its dtype is what is computed in.
+        sin: as ``cos``.
+        features: how many features turn.
+        interleaved: pair neighbors rather than halves.
+        dtype: the result's.
+
+    Returns:
+        ``x``'s shape, contiguous, rounded once, to ``dtype``.
+    """
+    result = torch.empty(x.shape, dtype=dtype, device=x.device)
+    if features < x.shape[-1]:
+        result[..., features:] = x[..., features:]
+    one, two = _pairs(x[..., :features].to(cos.dtype), interleaved)
+    first, second = _pairs(result[..., :features], interleaved)
+    first.copy_((one * cos).addcmul_(two, sin, value=-1))
+    second.copy_((two * cos).addcmul_(one, sin))
+    return result
+
+
+def _pairs(x: Tensor, interleaved: bool) -> tuple[Tensor, ...]:
+    """Both members of each pair, as views."""
+    return (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)

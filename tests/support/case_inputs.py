@@ -1,0 +1,26 @@
+"""The tensors of a workload row's call."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tileops_core.signature.workload import WorkloadCase
+
+
+def made(case: WorkloadCase) -> list[Tensor | None]:
+    """The op's inputs in order, None for those that the case leaves out; values at random."""
+    return [fact and _tensor(case, name, *fact) for name, fact in case.inputs.items()]
+
+
+def _tensor(case: WorkloadCase, name: str, dtype_name: str, shape: tuple[int, ...]) -> Tensor:
+    dtype = getattr(torch, dtype_name)
+    if dtype is torch.bool:
+        return torch.rand(shape) < 0.5
+    if not dtype.is_floating_point:
+        # Positions have to have a row in the op's table.
+        bound = case.params["max_position"] if name == "positions" else 100
+        return torch.randint(0, bound, shape).to(dtype)
+    if name.endswith("_scale"):
+        return torch.rand(shape).to(dtype) + 0.5
+    return torch.randn(shape).to(dtype)
