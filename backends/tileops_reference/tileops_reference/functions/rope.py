@@ -117,15 +117,24 @@ def turned_at(
         PositionError: on the CPU, for a position out of range.
     """
     if positions.device.type == "cpu":
-        bound = greatest_position(positions, max_position) + 1
-        cos, sin = rows_of(positions, bound)
+        cos, sin = rows_of(positions, greatest_position(positions, max_position) + 1)
     else:
-        # Asking would wait for the device. As int64: the bound may be more than int32 holds.
-        given = positions.long()
-        inside = given.clamp(0, max_position - 1)
-        cos, sin = rows_of(inside, max_position)
-        cos = cos.masked_fill((given != inside).unsqueeze(1), nan)
+        cos, sin = rows_or_nan(positions, max_position, rows_of)
     return turned(x, cos.unsqueeze(1), sin.unsqueeze(1), features, False, x.dtype)
+
+
+def rows_or_nan(
+    positions: Tensor, max_position: int, rows_of: Callable[[Tensor, int], Tables]
+) -> Tables:
+    """The rows for positions of any values, NaN for those out of range, without looking at them.
+
+    Looking would wait for the device.
+    """
+    given = positions.long()  # the bound may be one more than int32 can hold
+    inside = given.clamp(0, max_position - 1)
+    cos, sin = rows_of(inside, max_position)
+    outside = (given != inside).unsqueeze(1)
+    return cos.masked_fill(outside, nan), sin.masked_fill(outside, nan)
 
 
 def turned(
@@ -144,16 +153,23 @@ def turned(
     Returns:
         ``x``'s shape, contiguous, rounded once, to ``dtype``.
     """
+    turning, rest = x[..., :features].to(cos.dtype), x[..., features:]
+    if interleaved:
+        turning = _times_complex(turning, torch.complex(cos, sin)).to(dtype)
+        return torch.cat((turning, rest.to(dtype)), -1) if rest.shape[-1] else turning
     result = torch.empty(x.shape, dtype=dtype, device=x.device)
-    if features < x.shape[-1]:
-        result[..., features:] = x[..., features:]
-    one, two = _pairs(x[..., :features].to(cos.dtype), interleaved)
-    first, second = _pairs(result[..., :features], interleaved)
+    result[..., features:] = rest
+    one, two = turning.chunk(2, -1)
+    first, second = result[..., :features].chunk(2, -1)
     first.copy_((one * cos).addcmul_(two, sin, value=-1))
     second.copy_((two * cos).addcmul_(one, sin))
     return result
 
 
-def _pairs(x: Tensor, interleaved: bool) -> tuple[Tensor, ...]:
-    """Both members of each pair, as views."""
-    return (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, -1)
+def _times_complex(x: Tensor, factors: Tensor) -> Tensor:
+    """Neighbors, taken as complex numbers, times others: several times as fast as in strides."""
+    x = x.contiguous()
+    if x.storage_offset() % 2:
+        x = x.clone()  # torch views pairs as complex where they are aligned as such
+    numbers = torch.view_as_complex(x.unflatten(-1, (-1, 2)))
+    return torch.view_as_real(numbers * factors).flatten(-2)
