@@ -9,8 +9,14 @@ from tileops_core import TensorSpec, ops
 from tileops_core.interfaces.attention import GQADenseCall
 from tileops_core.interfaces.elementwise import ElementwiseCall
 from tileops_core.interfaces.gemm import BMMCall, GEMMCall
-from tileops_core.interfaces.norm import FusedAddLayerNormCall, LayerNormCall, RMSNormCall
-from tileops_core.interfaces.reduction import ReduceCall, SoftmaxCall
+from tileops_core.interfaces.norm import (
+    FusedAddLayerNormCall,
+    FusedAddRMSNormCall,
+    LayerNormCall,
+    RMSNormCall,
+)
+from tileops_core.interfaces.reduction import ArgreduceCall, ReduceCall, ScanCall, SoftmaxCall
+from tileops_core.interfaces.rope import RoPECall, RoPENeoxPositionIdsCall
 
 CPU = torch.device("cpu")
 F16, F32 = torch.float16, torch.float32
@@ -47,6 +53,10 @@ def test_bmm():
         (ops.GELUFwdOp(approximate="tanh"), ((2, 3),), ("gelu", ("tanh",), False)),
         (ops.ReLUFwdOp(), ((2, 3),), ("relu", (), False)),
         (ops.ReLUFwdOp(inplace=True), ((2, 3),), ("relu", (), True)),
+        (ops.TanhFwdOp(), ((2, 3),), ("tanh", (), False)),
+        (ops.SiLUAndMulFwdOp(), ((2, 6),), ("silu_and_mul", (), False)),
+        (ops.GELUAndMulFwdOp(), ((2, 6),), ("gelu_and_mul", ("none",), False)),
+        (ops.GELUAndMulFwdOp(approximate="tanh"), ((2, 6),), ("gelu_and_mul", ("tanh",), False)),
     ],
     ids=lambda x: repr(x) if hasattr(x, "target") else None,
 )
@@ -56,23 +66,33 @@ def test_elementwise_ops_differ_by_the_function_s_name(op, shapes, rest):
     assert op.call_spec(*(spec(*shape) for shape in shapes)) == expected
 
 
+both_softmaxes = pytest.mark.parametrize(
+    ("op", "function"),
+    [(ops.SoftmaxFwdOp, torch.softmax), (ops.LogSoftmaxFwdOp, torch.log_softmax)],
+)
+
+
+@both_softmaxes
 @pytest.mark.parametrize(("dim", "counted"), [(-1, 2), (2, 2), (-3, 0)])
-def test_softmax_counts_its_axis_from_the_front(dim, counted):
+def test_softmax_counts_its_axis_from_the_front(op, function, dim, counted):
     expected = SoftmaxCall(CPU, F16, (2, 3, 4), counted, F32)
-    assert ops.SoftmaxFwdOp(dim, dtype=F32).call_spec(spec(2, 3, 4)) == expected
+    assert op(dim, dtype=F32).call_spec(spec(2, 3, 4)) == expected
 
 
+@both_softmaxes
 @pytest.mark.parametrize(("rank", "axis"), [(0, 0), (1, 0), (2, 1), (3, 0), (4, 1)])
-def test_softmax_without_an_axis_warns_and_takes_torch_s(rank, axis):
+def test_softmax_without_an_axis_warns_and_takes_torch_s(op, function, rank, axis):
     x = torch.randn((2, 3, 4, 5)[:rank])
-    with pytest.warns(UserWarning, match=f"axis {axis}; pass dim={axis}") as told:
-        result = ops.SoftmaxFwdOp()(x)
-    assert torch.equal(result, torch.softmax(x, axis))
+    match = rf"{op.__name__}: .*axis {axis}; pass dim={axis}"
+    with pytest.warns(UserWarning, match=match) as told:
+        result = op()(x)
+    assert torch.equal(result, function(x, axis))
     assert [warning.filename for warning in told] == [__file__]
 
 
-def test_softmax_without_a_cast_keeps_the_dtype():
-    assert ops.SoftmaxFwdOp(0).call_spec(spec()) == SoftmaxCall(CPU, F16, (), 0, F16)
+@both_softmaxes
+def test_softmax_without_a_cast_keeps_the_dtype(op, function):
+    assert op(0).call_spec(spec()) == SoftmaxCall(CPU, F16, (), 0, F16)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +117,50 @@ def test_a_scalar_has_no_axes_to_reduce(dim):
     assert ops.SumFwdOp(dim).call_spec(spec()) == expected
 
 
+@pytest.mark.parametrize(("dim", "counted"), [(None, None), (-1, 2), (2, 2), (-3, 0)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_argmax_counts_its_axis_from_the_front_or_has_none(dim, counted, keepdim):
+    expected = ArgreduceCall(CPU, "argmax", F16, (2, 3, 4), counted, keepdim)
+    assert ops.ArgmaxFwdOp(dim, keepdim).call_spec(spec(2, 3, 4)) == expected
+
+
+@pytest.mark.parametrize("dim", [None, 0, -1])
+def test_a_scalar_is_flat_for_argmax(dim):
+    expected = ArgreduceCall(CPU, "argmax", F16, (), None, False)
+    assert ops.ArgmaxFwdOp(dim).call_spec(spec()) == expected
+
+
+@pytest.mark.parametrize(("dim", "counted"), [(-1, 2), (2, 2), (-3, 0)])
+@pytest.mark.parametrize("dtype", [None, F32])
+def test_cumsum_counts_its_axis_from_the_front(dim, counted, dtype):
+    expected = ScanCall(CPU, "cumsum", F16, (2, 3, 4), counted, dtype or F16)
+    assert ops.CumsumFwdOp(dim, dtype=dtype).call_spec(spec(2, 3, 4)) == expected
+
+
+def test_rope_states_pairs_width_and_base():
+    expected = RoPECall(CPU, F16, (5, 6), layout="neox", rotary_dim=6, base=10000.0)
+    assert ops.RoPEFwdOp().call_spec(spec(5, 6)) == expected
+    shape = (2, 5, 3, 6)
+    expected = RoPECall(CPU, F16, shape, layout="interleaved", rotary_dim=6, base=500.0)
+    assert ops.RoPEFwdOp("interleaved", "2d", 500.0).call_spec(spec(*shape)) == expected
+
+
+@pytest.mark.parametrize(("rotary_dim", "turned"), [(None, 8), (6, 6)])
+@pytest.mark.parametrize("positions", [torch.int32, torch.int64])
+def test_rope_by_position_states_what_fixes_its_angles(rotary_dim, turned, positions):
+    expected = RoPENeoxPositionIdsCall(
+        CPU,
+        F16,
+        (5, 3, 8),
+        positions_dtype=positions,
+        rotary_dim=turned,
+        max_position=99,
+        base=500.0,
+    )
+    op = ops.RoPENeoxPositionIdsFwdOp(99, 500.0, rotary_dim)
+    assert op.call_spec(spec(5, 3, 8), spec(5, dtype=positions)) == expected
+
+
 def test_rms_norm_has_a_number_for_eps():
     expected = RMSNormCall(CPU, F16, (2, 3), (3,), torch.finfo(F32).eps, False)
     assert ops.RMSNormFwdOp(3).call_spec(spec(2, 3), None) == expected
@@ -116,6 +180,11 @@ def test_fused_add_layer_norm():
     expected = FusedAddLayerNormCall(CPU, F16, (2, 3), 1e-6)
     call = ops.FusedAddLayerNormFwdOp().call_spec(spec(2, 3), spec(2, 3), spec(3), spec(3))
     assert call == expected
+
+
+def test_fused_add_rms_norm():
+    expected = FusedAddRMSNormCall(CPU, F16, (2, 3), 1e-6)
+    assert ops.FusedAddRMSNormFwdOp().call_spec(spec(2, 3), spec(2, 3), spec(3)) == expected
 
 
 def attention(op, *, rope=False, scales=False, sinks=False, dtype=F16):

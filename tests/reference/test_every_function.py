@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tileops_reference.functions import attention, elementwise, gemm, norm, reduction
+from tileops_reference.functions import attention, elementwise, gemm, norm, reduction, rope
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -56,6 +56,40 @@ def _layer(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
 
 def _fused(x: Tensor, r: Tensor, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return _layer(x + r, w, b), x + r
+
+
+def _fused_rms(x: Tensor, r: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
+    total = x + r
+    return total / torch.sqrt((total * total).mean(-1, keepdim=True) + 1e-5) * w, total
+
+
+def _gelu(x: Tensor) -> Tensor:
+    return x * 0.5 * (1 + torch.erf(x / math.sqrt(2)))
+
+
+def _silu_and_mul(x: Tensor) -> Tensor:
+    gate, value = x.hsplit(2)
+    return gate / (1 + torch.exp(-gate)) * value
+
+
+POSITIONS = torch.tensor([4, 0, 9, 4, 1])
+
+
+def _by_position(x: Tensor, **params: Any) -> Tensor:
+    return rope.rope_neox_position_ids(x, POSITIONS.to(x.device), **params)
+
+
+def _turned(x: Tensor, positions: Tensor, features: int, interleaved: bool = False) -> Tensor:
+    """``x`` is ``[..., positions, heads, width]``; pairs by their complex product."""
+    rates = [10000.0 ** (-2 * i / features) for i in range(features // 2)]
+    angles = positions.double()[:, None, None] * torch.tensor(rates, dtype=torch.float64)
+    turn = torch.polar(torch.ones_like(angles), angles)
+    pairs = x[..., :features].unflatten(-1, (-1, 2) if interleaved else (2, -1))
+    axis = -1 if interleaved else -2
+    one, two = pairs.unbind(axis)
+    product = torch.complex(one, two) * turn
+    result = torch.stack((product.real, product.imag), axis).flatten(-2)
+    return torch.cat((result, x[..., features:]), -1)
 
 
 def _attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -106,7 +140,7 @@ CASES = [
         "gelu",
         elementwise.gelu,
         ((3, 35),),
-        lambda x: x * 0.5 * (1 + torch.erf(x / math.sqrt(2))),
+        _gelu,
         # In the negative tail 1 + erf cancels: the error is relative to x, not to the result.
         magnitude=lambda x: x,
     ),
@@ -119,6 +153,20 @@ CASES = [
         magnitude=lambda x: x,
     ),
     Case("relu", elementwise.relu, ((3, 35),), lambda x: torch.where(x > 0, x, 0.0)),
+    Case(
+        "tanh",
+        elementwise.tanh,
+        ((3, 35),),
+        lambda x: torch.expm1(2 * x) / (torch.expm1(2 * x) + 2),
+    ),
+    Case("silu_and_mul", elementwise.silu_and_mul, ((5, 34),), _silu_and_mul),
+    Case(
+        "gelu_and_mul",
+        elementwise.gelu_and_mul,
+        ((5, 34),),
+        lambda x: _gelu(x[:, :17]) * x[:, 17:],
+        magnitude=lambda x: x[:, :17] * x[:, 17:],
+    ),
     Case(
         "softmax",
         reduction.softmax,
@@ -135,6 +183,56 @@ CASES = [
         {"dim": (0, -1)},
         terms=15,
         magnitude=lambda x: x.abs().sum(0).sum(-1),
+    ),
+    Case(
+        "log_softmax",
+        reduction.log_softmax,
+        ((3, 19, 5),),
+        lambda x: x - x.exp().sum(1, keepdim=True).log(),
+        {"dim": 1},
+        terms=19,
+        magnitude=lambda x: 2 * x.abs().amax() + math.log(19),
+    ),
+    Case(
+        "log_softmax_last",
+        reduction.log_softmax,
+        ((3, 35),),
+        lambda x: x - x.exp().sum(-1, keepdim=True).log(),
+        {"dim": -1},
+        terms=35,
+        magnitude=lambda x: 2 * x.abs().amax() + math.log(35),
+    ),
+    Case(
+        "cumsum",
+        reduction.cumsum,
+        ((3, 19, 5),),
+        lambda x: torch.stack([x[:, : i + 1].sum(1) for i in range(19)], 1),
+        {"dim": 1},
+        terms=19,
+        magnitude=lambda x: x.abs().sum(1, keepdim=True).expand(x.shape),
+    ),
+    Case(
+        "rope",
+        rope.rope,
+        ((7, 10),),
+        lambda x: _turned(x[:, None], torch.arange(7), 10)[:, 0],
+        magnitude=lambda x: 2 * x.abs().amax(),
+    ),
+    Case(
+        "rope_interleaved",
+        rope.rope,
+        ((2, 7, 3, 10),),
+        lambda x: _turned(x, torch.arange(7), 10, interleaved=True),
+        {"rope_layout": "interleaved", "input_layout": "2d"},
+        magnitude=lambda x: 2 * x.abs().amax(),
+    ),
+    Case(
+        "rope_neox_position_ids",
+        _by_position,
+        ((5, 3, 10),),
+        lambda x: _turned(x, POSITIONS, 6),
+        {"max_position": 10, "rotary_dim": 6},
+        magnitude=lambda x: 2 * x.abs().amax(),
     ),
     Case(
         "rms_norm",
@@ -169,6 +267,24 @@ CASES = [
         {"eps": 1e-5},
         terms=33,
         magnitude=lambda x, r, w, b: 2 * (x.abs() + r.abs()).amax() * (1 + w.abs()) + b.abs(),
+    ),
+    Case(
+        "fused_add_rms_norm",
+        norm.fused_add_rms_norm,
+        ((4, 33), (4, 33), (33,)),
+        _fused_rms,
+        {"eps": 1e-5},
+        terms=33,
+        magnitude=lambda x, r, w: 2 * (x.abs() + r.abs()).amax() * (1 + w.abs()),
+    ),
+    Case(
+        "fused_add_rms_norm_large",
+        norm.fused_add_rms_norm,
+        ((300, 77), (300, 77), (77,)),
+        _fused_rms,
+        {"eps": 1e-5},
+        terms=77,
+        magnitude=lambda x, r, w: 2 * (x.abs() + r.abs()).amax() * (1 + w.abs()),
     ),
     Case(
         "gqa_dense",
@@ -282,6 +398,7 @@ REFERENCE_APIS = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "relu": functional.relu,
+    "tanh": torch.tanh,
     "sum": lambda x: torch.sum(x, (0, -1)),
     "rms_norm": lambda x, w: functional.rms_norm(x, (6, 11), w, 1e-5),
     "layer_norm": lambda x, w, b: functional.layer_norm(x, (33,), w, b),

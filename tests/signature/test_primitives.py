@@ -81,6 +81,30 @@ def test_axes_repeat_after_counting_from_the_end(dim, unique):
         assert "appears multiple times" in str(PRIMITIVES["unique_axes"].explain((2, 3, 4), dim))
 
 
+@pytest.mark.parametrize(
+    ("shape", "dim", "holds"),
+    [
+        ((2, 0, 3), 1, False),
+        ((2, 0, 3), -2, False),
+        ((2, 0, 3), (0, -2), False),
+        ((2, 0, 3), None, False),
+        ((2, 0, 3), 0, True),
+        ((2, 0, 3), (0, 2), True),
+        ((2, 3), None, True),
+        ((), None, True),
+        ((), 0, True),
+        ((), -1, True),
+    ],
+)
+def test_an_axis_of_no_elements_is_an_index_error_as_in_torch(shape, dim, holds):
+    """PIPE-01."""
+    assert run("nonempty_axes", shape, dim) is holds
+    if not holds:
+        error = PRIMITIVES["nonempty_axes"].explain(shape, dim)
+        assert error.index_error
+        assert "axis 1 has length 0" in str(error)
+
+
 def test_a_value_per_axis_is_one_for_all_or_one_each():
     assert run("per_axis", 2, 1, 3) == 2
     assert run("per_axis", (1, 2, 3), 1, 3) == 2
