@@ -7,7 +7,15 @@ import math
 import pytest
 import torch
 
-from tileops_reference.functions.elementwise import add, gelu, mul, relu
+from tileops_reference.functions.elementwise import (
+    add,
+    gelu,
+    gelu_and_mul,
+    mul,
+    relu,
+    silu_and_mul,
+    tanh,
+)
 
 FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -79,7 +87,7 @@ def test_the_two_gelus_differ(dtype):
     assert abs(gelu(x, approximate="tanh").double().item() - tanh) <= 2 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("function", [gelu, relu])
+@pytest.mark.parametrize("function", [gelu, relu, tanh])
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,)])
 def test_unary_functions_take_any_rank(function, shape):
     assert function(torch.ones(shape)).shape == shape
@@ -99,3 +107,89 @@ def test_relu_in_place_writes_the_input_and_returns_it():
     view = x[:, :1]
     assert relu(view, inplace=True) is view
     assert x.tolist() == [[0, 2], [3, -4]]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_tanh_is_relatively_right_down_to_the_smallest_numbers(dtype, check_close):
+    tiny = torch.finfo(dtype).smallest_normal
+    values = [1e-3, -0.1, 0.5, -2.0, 20.0, tiny, -tiny / 2, tiny * torch.finfo(dtype).eps]
+    x = torch.tensor(values, dtype=torch.float64).to(dtype)
+    expected = torch.tensor([math.tanh(v) for v in x.double().tolist()], dtype=torch.float64)
+    assert x.count_nonzero() == len(values)
+    check_close(tanh(x), expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_tanh_keeps_nan_and_the_sign_of_zero_and_of_infinity(dtype):
+    result = tanh(torch.tensor([math.nan, math.inf, -math.inf, -0.0, 0.0], dtype=dtype))
+    assert result[0].isnan()
+    assert result[1:].tolist() == [1, -1, 0, 0]
+    assert result.signbit().tolist()[1:] == [False, True, True, False]
+
+
+GATED = {
+    "silu": (silu_and_mul, {}, lambda x: x / (1 + math.exp(-x))),
+    "gelu": (gelu_and_mul, {}, lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2))),
+    "gelu_tanh": (
+        gelu_and_mul,
+        {"approximate": "tanh"},
+        lambda x: x / (1 + math.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    ),
+}
+gated = pytest.mark.parametrize("name", GATED)
+
+
+@gated
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (2, 33), (130, 5)])
+def test_gated_activations_equal_float64_at_any_width(name, dtype, shape, check_close):
+    function, params, activation = GATED[name]
+    gate, value = (3 * torch.randn(2, *shape)).to(dtype)
+    exact = gate.double().apply_(activation) * value.double()
+    size = gate.double().abs() * value.double().abs()
+    check_close(function(torch.cat((gate, value), 1), **params), exact, magnitude=size)
+
+
+def test_the_gate_comes_first():
+    """NUM-16."""
+    x = torch.tensor([[2.0, 3.0]])
+    assert silu_and_mul(x).item() == pytest.approx(5.2848, abs=1e-4)
+    assert gelu_and_mul(x).item() == pytest.approx(3 * 1.954500, abs=1e-4)
+    assert gelu_and_mul(x, approximate="tanh").item() == pytest.approx(3 * 1.954598, abs=1e-4)
+
+
+@gated
+@pytest.mark.parametrize("dtype", FLOATS[:2], ids=str)
+def test_the_activation_is_not_rounded_by_itself(name, dtype):
+    function, params, activation = GATED[name]
+    gate, value = (torch.rand(2, 64, 64) + 1).to(dtype)
+    exact = gate.double().apply_(activation) * value.double()
+    result = function(torch.cat((gate, value), 1), **params)
+    error = (result.double() - exact).abs() / exact
+    # One rounding is half a step at most; rounding the activation as well gives one.
+    assert error.max() < 0.505 * torch.finfo(dtype).eps
+
+
+@gated
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_large_gates_pass_the_value_or_nothing(name, dtype):
+    """NUM-16."""
+    function, params, _ = GATED[name]
+    gate = torch.tensor([[-1e4, 1e4, -104, -100]], dtype=dtype)
+    result = function(torch.cat((gate, torch.ones_like(gate)), 1), **params)
+    torch.testing.assert_close(result, gate.clamp_min(0), atol=1e-35, rtol=0)
+
+
+@gated
+def test_a_gate_or_value_of_nan_spoils_its_own_element(name):
+    function, params, _ = GATED[name]
+    x = torch.ones(2, 6)
+    x[0, 1] = x[1, 5] = math.nan
+    assert function(x, **params).isnan().tolist() == [[False, True, False], [False, False, True]]
+
+
+@gated
+@pytest.mark.parametrize("shape", [(0, 6), (3, 0)])
+def test_gated_activations_of_nothing_are_nothing(name, shape):
+    function, params, _ = GATED[name]
+    assert function(torch.empty(shape), **params).shape == (shape[0], shape[1] // 2)

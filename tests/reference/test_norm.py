@@ -7,7 +7,12 @@ import math
 import pytest
 import torch
 
-from tileops_reference.functions.norm import fused_add_layer_norm, layer_norm, rms_norm
+from tileops_reference.functions.norm import (
+    fused_add_layer_norm,
+    fused_add_rms_norm,
+    layer_norm,
+    rms_norm,
+)
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 FEW, MANY = 1, 9000
@@ -124,6 +129,9 @@ def test_norms_of_nothing_are_nothing(shape, dtype):
     output, total = fused_add_layer_norm(x, x, row, row)
     assert output.shape == total.shape == shape
     assert output.dtype is total.dtype is dtype
+    output, total = fused_add_rms_norm(x, x, row)
+    assert output.shape == total.shape == shape
+    assert output.dtype is total.dtype is dtype
 
 
 @pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
@@ -154,3 +162,79 @@ def test_a_row_that_is_not_finite_spoils_itself_alone(value, rows):
     for result in (rms_norm(x, normalized_shape=(8,)), layer_norm(x, normalized_shape=(8,))):
         assert result[0].isnan().any()
         assert result[1:].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", [3, 400])
+@pytest.mark.parametrize("width", [1, 7, 384, 2049])
+def test_the_fused_rms_norm_of_any_width_equals_float64(dtype, rows, width, check_close):
+    x, residual, weight = (torch.randn(s).to(dtype) for s in ((rows, width), (rows, width), width))
+    exact = x.double() + residual.double()
+    output, total = fused_add_rms_norm(x, residual, weight, eps=1e-3)
+    check_close(total, exact, magnitude=x.double().abs() + residual.double().abs())
+    scale = (exact.pow(2).mean(-1, keepdim=True) + 1e-3).rsqrt() * weight.double()
+    size = (x.double().abs() + residual.double().abs()) * scale.abs()
+    check_close(output, exact * scale, terms=width, magnitude=size)
+
+
+@pytest.mark.parametrize("rows", [1, 9000])
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+def test_the_fused_rms_norm_reads_the_sum_before_it_is_rounded(dtype, rows):
+    step = torch.finfo(dtype).eps
+    # Two sums that are rounded to one, and weights that show the difference.
+    x = torch.tensor([1.0, 1.0], dtype=dtype).repeat(rows, 1)
+    residual = torch.tensor([-step / 4, step / 2], dtype=dtype).repeat(rows, 1)
+    weight = torch.tensor([512.0, 512.0], dtype=dtype)
+    exact = x.double() + residual.double()
+    exact = exact * exact.pow(2).mean(-1, keepdim=True).rsqrt() * 512
+    output, total = fused_add_rms_norm(x, residual, weight, eps=0.0)
+    assert torch.equal(total, x)
+    assert torch.equal(output, exact.to(dtype))
+    assert not torch.equal(output[:, 0], output[:, 1])
+
+
+@pytest.mark.parametrize("rows", [2, 64])
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+def test_the_fused_rms_norm_applies_the_weight_before_its_rounding(dtype, rows):
+    """NRM-05."""
+    x, residual, weight = ((torch.rand(s) + 1).to(dtype) for s in ((rows, 4096),) * 2 + (4096,))
+    exact = x.double() + residual.double()
+    exact = exact / (exact.pow(2).mean(-1, keepdim=True) + 1e-6).sqrt() * weight.double()
+    output, _ = fused_add_rms_norm(x, residual, weight)
+    error = (output.double() - exact).abs() / exact
+    assert error.max() < 0.505 * torch.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_fused_rms_norm_may_add_a_tensor_to_itself(dtype):
+    """PIPE-11."""
+    x, ones = torch.randn(2, 8).to(dtype), torch.ones(8, dtype=dtype)
+    output, total = fused_add_rms_norm(x, x, ones)
+    assert torch.equal(total, 2 * x)
+    assert torch.equal(output, fused_add_rms_norm(x, x.clone(), ones)[0])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("rows", [1, 9000])
+def test_rows_of_zeros_are_zero_and_without_eps_not_a_number(dtype, rows):
+    zeros, ones = torch.zeros(rows, 2, dtype=dtype), torch.ones(2, dtype=dtype)
+    assert not fused_add_rms_norm(zeros, -zeros, ones)[0].any()
+    assert fused_add_rms_norm(zeros, zeros, ones, eps=0.0)[0].isnan().all()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("rows", [2, 4000])
+def test_a_sum_that_is_not_finite_spoils_its_own_row(value, rows):
+    x, residual, ones = torch.ones(rows, 8), torch.ones(rows, 8), torch.ones(8)
+    residual[0, 3] = value
+    output, total = fused_add_rms_norm(x, residual, ones)
+    assert output[0].isnan().any()
+    assert output[1:].isfinite().all()
+    assert total.isfinite().sum() == total.numel() - 1
+
+
+def test_sums_of_denormal_numbers_are_summed():
+    x = torch.full((1, 4), 1e-40)
+    output, total = fused_add_rms_norm(x, x, torch.ones(4), eps=0.25)
+    assert torch.equal(total, 2 * x)
+    assert torch.equal(output, 4 * x)
