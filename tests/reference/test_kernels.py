@@ -8,25 +8,42 @@ import torch
 from tileops_core.interfaces.attention import GQADenseCall
 from tileops_core.interfaces.elementwise import ElementwiseCall
 from tileops_core.interfaces.gemm import BMMCall, GEMMCall
-from tileops_core.interfaces.norm import FusedAddLayerNormCall, LayerNormCall, RMSNormCall
-from tileops_core.interfaces.reduction import ReduceCall, SoftmaxCall
+from tileops_core.interfaces.norm import (
+    FusedAddLayerNormCall,
+    FusedAddRMSNormCall,
+    LayerNormCall,
+    RMSNormCall,
+)
+from tileops_core.interfaces.reduction import ArgreduceCall, ReduceCall, ScanCall, SoftmaxCall
+from tileops_core.interfaces.rope import RoPECall, RoPENeoxPositionIdsCall
 from tileops_core.kernels import Kernel
 from tileops_reference import plugin
 from tileops_reference.functions import attention, elementwise, gemm, norm, reduction
 from tileops_reference.kernels.attention import GQADenseReference
 from tileops_reference.kernels.elementwise import (
     AddReference,
+    GELUAndMulReference,
     GELUReference,
     MulReference,
     ReLUReference,
+    SiLUAndMulReference,
+    TanhReference,
 )
 from tileops_reference.kernels.gemm import BMMReference, GEMMReference
 from tileops_reference.kernels.norm import (
     FusedAddLayerNormReference,
+    FusedAddRMSNormReference,
     LayerNormReference,
     RMSNormReference,
 )
-from tileops_reference.kernels.reduction import SoftmaxReference, SumReference
+from tileops_reference.kernels.reduction import (
+    ArgmaxReference,
+    CumsumReference,
+    LogSoftmaxReference,
+    SoftmaxReference,
+    SumReference,
+)
+from tileops_reference.kernels.rope import RoPENeoxPositionIdsReference, RoPEReference
 
 CPU = torch.device("cpu")
 F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
@@ -42,6 +59,14 @@ def build(kernel_type, call):
 
 def elementwise_call(function, *shapes, parameters=(), inplace=False):
     return ElementwiseCall(CPU, function, F32, shapes, parameters, inplace)
+
+
+def rope_call(*shape, layout="neox", dtype=F32):
+    return RoPECall(CPU, dtype, shape, layout, shape[-1], 10000.0)
+
+
+def position_call(*shape, dtype=F32, positions=torch.int64, rotary_dim=4, max_position=50):
+    return RoPENeoxPositionIdsCall(CPU, dtype, shape, positions, rotary_dim, max_position, 10000.0)
 
 
 def attention_call(**changes):
@@ -91,6 +116,38 @@ SAME_PROGRAM = [
         elementwise_call("gelu", (5,), parameters=("none",)),
     ),
     (ReLUReference, elementwise_call("relu", (2, 3)), elementwise_call("relu", ())),
+    (TanhReference, elementwise_call("tanh", (2, 3)), elementwise_call("tanh", ())),
+    (
+        SiLUAndMulReference,
+        elementwise_call("silu_and_mul", (2, 6)),
+        elementwise_call("silu_and_mul", (5, 4)),
+    ),
+    (
+        GELUAndMulReference,
+        elementwise_call("gelu_and_mul", (2, 6), parameters=("tanh",)),
+        elementwise_call("gelu_and_mul", (5, 4), parameters=("tanh",)),
+    ),
+    (
+        LogSoftmaxReference,
+        SoftmaxCall(CPU, F32, (2, 3), 1, F32),
+        SoftmaxCall(CPU, F32, (5, 7, 9), 1, F32),
+    ),
+    (
+        ArgmaxReference,
+        ArgreduceCall(CPU, "argmax", F16, (2, 3), 1, False),
+        ArgreduceCall(CPU, "argmax", F32, (5, 7, 9), 1, False),
+    ),
+    (
+        CumsumReference,
+        ScanCall(CPU, "cumsum", F16, (2, 3), 1, F16),
+        ScanCall(CPU, "cumsum", F32, (5, 7, 9), 1, F32),
+    ),
+    (RoPEReference, rope_call(5, 8), rope_call(2, 7, 3, 8, dtype=F16)),
+    (
+        RoPENeoxPositionIdsReference,
+        position_call(5, 3, 8),
+        position_call(7, 2, 16, dtype=F16, positions=torch.int32),
+    ),
     (
         SoftmaxReference,
         SoftmaxCall(CPU, F32, (2, 3), 1, F32),
@@ -120,6 +177,11 @@ SAME_PROGRAM = [
         FusedAddLayerNormReference,
         FusedAddLayerNormCall(CPU, F16, (2, 8), 1e-6),
         FusedAddLayerNormCall(CPU, F32, (3, 5, 9), 1e-6),
+    ),
+    (
+        FusedAddRMSNormReference,
+        FusedAddRMSNormCall(CPU, F16, (2, 8), 1e-6),
+        FusedAddRMSNormCall(CPU, F32, (3, 5, 9), 1e-6),
     ),
     (GQADenseReference, attention_call(), attention_call(batch=3, seq_q=1, heads=8, head_dim=16)),
 ]
@@ -254,3 +316,53 @@ def test_attention():
         rope_layout="interleaved",
     )
     assert torch.equal(result, expected)
+
+
+def test_tanh():
+    x = torch.randn(2, 3)
+    assert torch.equal(build(TanhReference, elementwise_call("tanh", (2, 3))).forward(x), x.tanh())
+
+
+def test_gated_silu():
+    x = torch.randn(2, 6)
+    entry = build(SiLUAndMulReference, elementwise_call("silu_and_mul", (2, 6)))
+    assert torch.equal(entry.forward(x), elementwise.silu_and_mul(x))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gated_gelu(approximate):
+    x = torch.randn(2, 6)
+    call = elementwise_call("gelu_and_mul", (2, 6), parameters=(approximate,))
+    expected = elementwise.gelu_and_mul(x, approximate=approximate)
+    assert torch.equal(build(GELUAndMulReference, call).forward(x), expected)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize(("dtype", "out_dtype"), [(F16, F16), (F32, F32), (F32, F16), (F16, F32)])
+def test_log_softmax_and_cumsum(dim, dtype, out_dtype):
+    x, shape = torch.randn(2, 3, 4).to(dtype), (2, 3, 4)
+    for kernel_type, call, function in (
+        (LogSoftmaxReference, SoftmaxCall(CPU, dtype, shape, dim, out_dtype), "log_softmax"),
+        (CumsumReference, ScanCall(CPU, "cumsum", dtype, shape, dim, out_dtype), "cumsum"),
+    ):
+        result = build(kernel_type, call).forward(x)
+        assert result.dtype is out_dtype
+        assert torch.equal(result, getattr(reduction, function)(x, dim=dim, dtype=out_dtype))
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1, 2])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_argmax(dim, keepdim):
+    x = torch.randn(2, 3, 4)
+    call = ArgreduceCall(CPU, "argmax", F32, (2, 3, 4), dim, keepdim)
+    result = build(ArgmaxReference, call).forward(x)
+    assert torch.equal(result, reduction.argmax(x, dim=dim, keepdim=keepdim))
+
+
+@pytest.mark.parametrize("dtype", [F16, F32])
+def test_fused_add_rms_norm(dtype):
+    x, residual, weight = (torch.randn(s).to(dtype) for s in ((3, 8), (3, 8), (8,)))
+    entry = build(FusedAddRMSNormReference, FusedAddRMSNormCall(CPU, dtype, (3, 8), 1e-3))
+    expected = norm.fused_add_rms_norm(x, residual, weight, eps=1e-3)
+    for result, right in zip(entry.forward(x, residual, weight), expected, strict=True):
+        assert torch.equal(result, right)
