@@ -35,6 +35,17 @@ EMPTY = [
     (ops.RMSNormFwdOp(3), ((0, 3), (3,)), (0, 3)),
     (ops.LayerNormFwdOp(3), ((0, 3), (3,), (3,)), (0, 3)),
     (ops.FusedAddLayerNormFwdOp(), ((0, 3), (0, 3), (3,), (3,)), (0, 3)),
+    (ops.FusedAddRMSNormFwdOp(), ((0, 3), (0, 3), (3,)), (0, 3)),
+    (ops.FusedAddRMSNormFwdOp(), ((3, 0), (3, 0), (0,)), (3, 0)),
+    (ops.TanhFwdOp(), ((2, 0, 3),), (2, 0, 3)),
+    (ops.SiLUAndMulFwdOp(), ((0, 6),), (0, 3)),
+    (ops.SiLUAndMulFwdOp(), ((2, 0),), (2, 0)),
+    (ops.GELUAndMulFwdOp(), ((0, 6),), (0, 3)),
+    (ops.LogSoftmaxFwdOp(-1), ((0, 3),), (0, 3)),
+    (ops.LogSoftmaxFwdOp(1), ((3, 0),), (3, 0)),
+    (ops.CumsumFwdOp(0), ((0, 3),), (0, 3)),
+    (ops.RoPEFwdOp(), ((0, 4),), (0, 4)),
+    (ops.RoPEFwdOp("interleaved", "2d"), ((2, 3, 0, 4),), (2, 3, 0, 4)),
     (ops.GQADenseFwdOp(), ((0, 3, 4, 8), (0, 5, 2, 8), (0, 5, 2, 8)), (0, 3, 4, 8)),
     (ops.GQADenseFwdOp(), ((1, 0, 4, 8), (1, 5, 2, 8), (1, 5, 2, 8)), (1, 0, 4, 8)),
 ]
@@ -79,6 +90,12 @@ def test_an_empty_contraction_is_zero():
         ops.SumFwdOp(0),
         ops.SumFwdOp(-1, True),
         ops.SumFwdOp(()),
+        ops.TanhFwdOp(),
+        ops.LogSoftmaxFwdOp(0),
+        ops.LogSoftmaxFwdOp(-1),
+        ops.ArgmaxFwdOp(),
+        ops.ArgmaxFwdOp(0),
+        ops.ArgmaxFwdOp(-1, True),
     ],
     ids=repr,
 )
@@ -90,7 +107,10 @@ def test_a_scalar_tensor_is_a_tensor(op):
 def test_axes_count_from_both_ends(dim):
     """MAN-09."""
     torch.testing.assert_close(ops.SoftmaxFwdOp(dim)(X), torch.softmax(X, dim))
+    torch.testing.assert_close(ops.LogSoftmaxFwdOp(dim)(X), torch.log_softmax(X, dim))
     assert torch.equal(ops.SumFwdOp(dim)(X), X.sum(dim))
+    assert torch.equal(ops.ArgmaxFwdOp(dim)(-X), (-X).argmax(dim))
+    assert torch.equal(ops.CumsumFwdOp(dim)(X), X.cumsum(dim))
 
 
 @pytest.mark.parametrize("dim", [(), [], None, (0, 1, 2), (-1, -3, 1)])
@@ -105,7 +125,15 @@ def test_no_axes_are_all_axes(dim, keepdim):
 @pytest.mark.parametrize("x", [X, torch.empty(0, 3, 4)], ids=["full", "empty"])
 @pytest.mark.parametrize(
     "op",
-    [ops.SumFwdOp(3), ops.SumFwdOp(-4), ops.SumFwdOp((0, 7)), ops.SoftmaxFwdOp(-46)],
+    [
+        ops.SumFwdOp(3),
+        ops.SumFwdOp(-4),
+        ops.SumFwdOp((0, 7)),
+        ops.SoftmaxFwdOp(-46),
+        ops.LogSoftmaxFwdOp(3),
+        ops.ArgmaxFwdOp(-4),
+        ops.CumsumFwdOp(-46),
+    ],
     ids=repr,
 )
 def test_axes_out_of_range_are_refused(op, x):
@@ -113,6 +141,52 @@ def test_axes_out_of_range_are_refused(op, x):
     with pytest.raises(SignatureError, match=type(op).__name__) as caught:
         deepcopy(op)(x)
     assert isinstance(caught.value, IndexError)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape"),
+    [
+        (ops.ArgmaxFwdOp(1), (2, 0)),
+        (ops.ArgmaxFwdOp(-1, True), (2, 0)),
+        (ops.ArgmaxFwdOp(1), (0, 0)),
+        (ops.ArgmaxFwdOp(), (0,)),
+        (ops.ArgmaxFwdOp(), (3, 0, 2)),
+    ],
+)
+def test_nothing_has_no_maximum(op, shape):
+    """PIPE-01."""
+    with pytest.raises(SignatureError, match=r"ArgmaxFwdOp: axis \d has length 0") as caught:
+        deepcopy(op)(torch.empty(shape))
+    assert isinstance(caught.value, IndexError)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "expected"),
+    [
+        (ops.ArgmaxFwdOp(0), (2, 0), (0,)),
+        (ops.ArgmaxFwdOp(0, True), (2, 0), (1, 0)),
+        (ops.ArgmaxFwdOp(1), (0, 2, 3), (0, 3)),
+    ],
+)
+def test_no_rows_have_no_maxima(op, shape, expected):
+    """PIPE-01."""
+    result = deepcopy(op)(torch.empty(shape))
+    assert result.shape == expected
+    assert result.dtype is torch.int64
+
+
+def test_a_scalar_has_no_axis_to_add_along():
+    for dim in (0, -1):
+        with pytest.raises(SignatureError, match=r"CumsumFwdOp: .*len\(S\) > 0"):
+            ops.CumsumFwdOp(dim)(torch.tensor(3.0))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_argmax_is_the_first_nan_and_else_the_first_maximum(dtype):
+    """NUM-03."""
+    x = torch.tensor([[1, math.nan, 3, math.nan], [1, 3, 3, 0]], dtype=dtype)
+    assert ops.ArgmaxFwdOp(1)(x).tolist() == [1, 1]
+    assert ops.ArgmaxFwdOp(keepdim=True)(x).tolist() == [[1]]
 
 
 @pytest.mark.parametrize("dim", [(0, 0), (1, -2), (2, 0, -1)])
@@ -127,6 +201,22 @@ def test_a_weight_of_one_element_is_no_row(op):
     """MAN-14."""
     with pytest.raises(SignatureError, match=r"weight has shape \(1,\)"):
         deepcopy(op)(torch.ones(2, 8), torch.ones(1))
+
+
+def test_the_fused_rms_norm_s_weight_is_a_row():
+    """MAN-14."""
+    x = torch.ones(2, 8)
+    with pytest.raises(SignatureError, match=r"weight has shape \(1,\)"):
+        ops.FusedAddRMSNormFwdOp()(x, x, torch.ones(1))
+    with pytest.raises(SignatureError, match="residual"):
+        ops.FusedAddRMSNormFwdOp()(x, x[:1], torch.ones(8))
+
+
+@pytest.mark.parametrize("op", [ops.SiLUAndMulFwdOp(), ops.GELUAndMulFwdOp()], ids=repr)
+@pytest.mark.parametrize("shape", [(2, 3), (4,), (2, 2, 4), ()])
+def test_a_gate_and_its_value_are_halves_of_a_matrix(op, shape):
+    with pytest.raises(SignatureError, match=type(op).__name__):
+        deepcopy(op)(torch.ones(shape))
 
 
 @pytest.mark.parametrize("op", [ops.AddFwdOp(), ops.MulFwdOp()], ids=repr)
@@ -180,6 +270,28 @@ def test_gelu_of_large_values_is_finite(approximate):
     assert ops.GELUFwdOp(approximate=approximate)(x).tolist() == [0, 1e4, 0, 0]
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gated_activations_of_large_gates_are_finite(dtype):
+    """NUM-16."""
+    gate = torch.tensor([[-1e4, 1e4, -88.8, -104]], dtype=dtype)
+    x = torch.cat((gate, torch.ones_like(gate)), 1)
+    for op in (
+        ops.SiLUAndMulFwdOp(),
+        ops.GELUAndMulFwdOp(),
+        ops.GELUAndMulFwdOp(approximate="tanh"),
+    ):
+        torch.testing.assert_close(op(x), gate.clamp_min(0), atol=1e-35, rtol=0)
+    assert ops.SiLUAndMulFwdOp()(torch.tensor([[2.0, 3.0]])).item() == pytest.approx(5.2848, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tanh_keeps_nan_infinity_and_the_sign_of_zero(dtype):
+    result = ops.TanhFwdOp()(torch.tensor([math.nan, math.inf, -math.inf, -0.0], dtype=dtype))
+    assert result[0].isnan()
+    assert result[1:].tolist() == [1, -1, 0]
+    assert result[3].signbit()
+
+
 def test_softmax_of_minus_infinity_alone_is_nan():
     x = torch.tensor([[-math.inf, -math.inf], [-math.inf, 0.0]])
     result = ops.SoftmaxFwdOp(-1)(x)
@@ -207,6 +319,14 @@ def test_the_fused_norm_may_get_one_tensor_twice():
     output, total = ops.FusedAddLayerNormFwdOp()(x, x, row, row)
     assert torch.equal(total, 2 * x)
     assert torch.equal(output, ops.FusedAddLayerNormFwdOp()(x, x.clone(), row, row)[0])
+
+
+def test_the_fused_rms_norm_may_get_one_tensor_twice():
+    """PIPE-11."""
+    x, row = torch.randn(2, 8), torch.ones(8)
+    output, total = ops.FusedAddRMSNormFwdOp()(x, x, row)
+    assert torch.equal(total, 2 * x)
+    assert torch.equal(output, ops.FusedAddRMSNormFwdOp()(x, x.clone(), row)[0])
 
 
 def test_causal_attention_is_aligned_with_the_last_key():
