@@ -205,7 +205,93 @@ def test_attention_with_every_extra():
     assert r.bytes == 4 * (192 + 2 * 160 + 2 * 21 + 192)
 
 
-# -- all twelve ---------------------------------------------------------------------------
+def test_fused_add_rms_norm():
+    r = Results("FusedAddRMSNormFwdOp", (2, 3, 7), (2, 3, 7), (7,), dtype=HALF)
+    assert r.outputs == (((2, 3, 7), HALF), ((2, 3, 7), HALF))
+    assert r.flops == 5 * 42 + 3 * 6
+    assert r.bytes == 2 * (4 * 42 + 7)
+
+
+@pytest.mark.parametrize(
+    ("op", "params", "each"),
+    [
+        ("SiLUAndMulFwdOp", {}, 5),
+        ("GELUAndMulFwdOp", {}, 6),
+        ("GELUAndMulFwdOp", {"approximate": "tanh"}, 9),
+    ],
+)
+def test_gated_activations_return_half_of_what_they_read(op, params, each):
+    r = Results(op, (3, 14), dtype=HALF, **params)
+    assert (r.shape, r.dtype) == ((3, 7), HALF)
+    assert r.flops == each * 21
+    assert r.bytes == 2 * (42 + 21)
+    with pytest.raises(SignatureError, match="3 on axis 1"):
+        Results(op, (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "rows"),
+    [
+        ((2, 3, 4), -1, 6),
+        ((2, 3, 4), 1, 8),
+        ((2, 3, 4), None, 12),
+        ((2, 3), None, 2),
+        ((), None, 1),
+    ],
+)
+@pytest.mark.parametrize("dtype", [None, FLOAT])
+def test_log_softmax(shape, dim, rows, dtype):
+    r = Results("LogSoftmaxFwdOp", shape, dtype=HALF, params={"dim": dim, "dtype": dtype})
+    count = math.prod(shape)
+    assert (r.shape, r.dtype) == (shape, dtype or HALF)
+    assert r.flops == 5 * count + 2 * rows
+    assert r.bytes == (2 + (4 if dtype else 2)) * count
+
+
+@pytest.mark.parametrize(
+    ("dim", "keepdim", "due"),
+    [(None, False, ()), (None, True, (1, 1)), (0, False, (3,)), (-1, True, (2, 1))],
+)
+def test_argmax(dim, keepdim, due):
+    r = Results("ArgmaxFwdOp", (2, 3), dtype=HALF, dim=dim, keepdim=keepdim)
+    assert (r.shape, r.dtype) == (due, torch.int64)
+    assert r.flops == 6
+    assert r.bytes == 2 * 6 + 8 * math.prod(due)
+
+
+def test_argmax_of_nothing_names_the_axis():
+    with pytest.raises(IndexError, match="axis 1 has length 0"):
+        Results("ArgmaxFwdOp", (2, 0), dim=-1)
+    assert Results("ArgmaxFwdOp", (2, 0), dim=0).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [None, FLOAT])
+def test_cumsum(dtype):
+    r = Results("CumsumFwdOp", (2, 3), dtype=HALF, params={"dim": 0, "dtype": dtype})
+    assert (r.shape, r.dtype) == ((2, 3), dtype or HALF)
+    assert r.flops == 6
+    assert r.bytes == 6 * (2 + (4 if dtype else 2))
+
+
+@pytest.mark.parametrize(("layout", "shape"), [("1d", (5, 8)), ("2d", (2, 5, 3, 8))])
+def test_rope_costs_three_per_feature(layout, shape):
+    r = Results("RoPEFwdOp", shape, dtype=HALF, input_layout=layout)
+    assert (r.shape, r.dtype) == (shape, HALF)
+    assert r.flops == 3 * math.prod(shape)
+    assert r.bytes == 4 * math.prod(shape)
+
+
+@pytest.mark.parametrize("rotary_dim", [None, 4])
+def test_rope_by_position_costs_what_it_turns(rotary_dim):
+    params = {"max_position": 9, "rotary_dim": rotary_dim}
+    at = spec(5, dtype=torch.int32)
+    r = Results("RoPENeoxPositionIdsFwdOp", (5, 3, 8), at, dtype=HALF, params=params)
+    assert (r.shape, r.dtype) == ((5, 3, 8), HALF)
+    assert r.flops == 3 * 5 * 3 * (rotary_dim or 8)
+    assert r.bytes == 4 * 120 + 4 * 5
+
+
+# -- all of them -------------------------------------------------------------------------
 
 
 def test_costs_of_large_matrices_are_exact_ints():

@@ -14,7 +14,7 @@ from tileops_core.spans import Span
 
 
 class AxisError(SignatureError, IndexError):
-    """An axis that the tensor does not have; an IndexError too, as in torch."""
+    """An axis that is not there, or has nothing to choose from; an IndexError too, as in torch."""
 
 
 def dtype_text(dtype: object) -> str:
