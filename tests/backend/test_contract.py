@@ -7,6 +7,7 @@ from tileops_core import tensor_spec
 from tileops_core.backend import (
     BuilderRegistration,
     DeviceFactsRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     LoadFailure,
@@ -23,11 +24,13 @@ GOOD = [
     KernelTypeRegistration("SumFwdOp", "fast", int),
     DeviceFactsRegistration("acme", print),
     OracleRegistration("SumFwdOp", print),
+    DiagnosticRegistration("C compiler", print),
 ]
 NAMES = [
     (type(registration), field.name)
     for registration in GOOD
     for field in attrs.fields(type(registration))[:-1]
+    if not isinstance(registration, DiagnosticRegistration)
 ]
 
 
@@ -70,6 +73,19 @@ def test_no_target_is_called_as_in_tree_kernels_are_asked_for(name: str) -> None
     with pytest.raises(ValueError, match=f"name='{name}' is kept for in-tree kernels"):
         TargetRegistration(name, print)
     assert TargetRegistration("builtin_kernels", print).name == "builtin_kernels"
+
+
+@pytest.mark.parametrize("name", ["", " ", " compiler", "compiler\n", "C\ncompiler", "a\tb"])
+def test_a_diagnostic_is_called_by_a_few_words_in_one_line(name: str) -> None:
+    with pytest.raises(ValueError, match="for example 'C compiler'"):
+        DiagnosticRegistration(name, print)
+    assert DiagnosticRegistration("C++ compiler (clang)", print).name == "C++ compiler (clang)"
+
+
+@pytest.mark.parametrize("name", [None, 3, b"C compiler"])
+def test_the_name_of_a_diagnostic_is_a_string(name: object) -> None:
+    with pytest.raises(TypeError, match="DiagnosticRegistration: name must be a str"):
+        DiagnosticRegistration(name, print)
 
 
 @pytest.mark.parametrize("registration", GOOD, ids=lambda r: type(r).__name__)
@@ -125,6 +141,7 @@ def test_registrations_take_their_fields_in_the_documented_order() -> None:
         "KernelTypeRegistration": ["op", "key", "kernel_type"],
         "DeviceFactsRegistration": ["device_type", "read"],
         "OracleRegistration": ["op", "function"],
+        "DiagnosticRegistration": ["name", "find"],
     }
     assert [f.name for f in attrs.fields(LoadFailure)][:5] == [
         "backend",

@@ -8,6 +8,7 @@ import pytest
 
 from tileops_core.backend import (
     BuilderRegistration,
+    DiagnosticRegistration,
     KernelTypeRegistration,
     OracleRegistration,
     TargetRegistration,
@@ -262,7 +263,7 @@ def test_what_is_read_does_not_depend_on_who_was_found_first(found, reverse) -> 
 def test_every_hook_has_a_result_and_a_docstring() -> None:
     hooks = {name for name in dir(hookspecs) if name.startswith("tileops_")}
     assert hooks == set(hookspecs.HOOKS)
-    assert len(hooks) == 7
+    assert len(hooks) == 8
     assert all(getattr(hookspecs, name).__doc__ for name in hooks)
 
 
@@ -487,6 +488,7 @@ def test_loading_imports_no_kernel_code(found) -> None:
         "acme",
         kernel_types=lambda: [KernelTypeRegistration("SumFwdOp", "fast", "acme_kernels:Fast")],
         oracles=lambda: [OracleRegistration("SumFwdOp", "acme_kernels:sum")],
+        diagnostics=lambda: [DiagnosticRegistration("driver", "acme_kernels:driver")],
     )
     registry = loaded(Registry(lambda: [point]))
     assert registry.load_failures() == ()

@@ -6,11 +6,13 @@ import sys
 import threading
 import warnings
 
+import faulty
 import pytest
 
 from tileops_core.backend import (
     BuilderRegistration,
     DeviceFactsRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     OracleRegistration,
@@ -51,6 +53,7 @@ def hooks(*registrations: object) -> dict[str, object]:
         KernelTypeRegistration: "kernel_types",
         DeviceFactsRegistration: "device_facts",
         OracleRegistration: "oracles",
+        DiagnosticRegistration: "diagnostics",
     }
     return {
         name: lambda kind=kind: [r for r in registrations if type(r) is kind]
@@ -111,6 +114,26 @@ def test_one_backend_that_registers_two_things_in_one_place_fails(found) -> None
     (failure,) = load(found("acme", **hooks(*both))).load_failures()
     assert "target 'acme' is already registered" in str(failure.error)
     assert str(failure.error).endswith("return one of the two only")
+
+
+def test_two_diagnostics_of_one_name_in_one_backend_conflict(found) -> None:
+    both = [DiagnosticRegistration("C compiler", function) for function in (print, repr)]
+    (failure,) = load(found("acme", **hooks(*both))).load_failures()
+    assert "diagnostic 'C compiler' is already registered" in str(failure.error)
+    assert str(failure.error).endswith("return one of the two only")
+    assert failure.error.target is None
+
+
+def test_two_backends_may_call_their_diagnostics_the_same(found) -> None:
+    points = [
+        found(name, **hooks(DiagnosticRegistration("C compiler", function)))
+        for name, function in (("acme", print), ("zeta", repr))
+    ]
+    registry = load(*points)
+    assert registry.load_failures() == ()
+    for name, function in (("acme", print), ("zeta", repr)):
+        (diagnostic,) = registry.registered_by(name)
+        assert diagnostic.resolve() is function
 
 
 def test_what_a_backend_lists_twice_is_there_once(found) -> None:
@@ -591,6 +614,7 @@ def test_a_string_that_failed_is_tried_again(registry, site) -> None:
     [
         (KernelTypeRegistration("SumFwdOp", "fast", "os:getcwd"), "is not a class"),
         (OracleRegistration("SumFwdOp", "os:sep"), "is not callable"),
+        (DiagnosticRegistration("paths", "os:sep"), "is not callable"),
     ],
 )
 def test_a_string_that_leads_to_the_wrong_kind_of_thing_is_told(
@@ -600,6 +624,49 @@ def test_a_string_that_leads_to_the_wrong_kind_of_thing_is_told(
     (entry,) = registry.registered_by("runtime")
     with pytest.raises(BackendError, match=kind):
         entry.resolve()
+
+
+# -- diagnostics -----------------------------------------------------------------------------
+
+
+def diagnostic(find: object) -> object:
+    """A diagnostic as an empty registry holds it."""
+    registry = Registry(lambda: ())
+    registry.add([DiagnosticRegistration("C compiler", find)], backend="acme")
+    (held,) = registry.registered_by("acme")
+    return held
+
+
+@pytest.mark.parametrize("text", ["none found; install g++", "none found;\n  install\tg++\n"])
+def test_what_a_diagnostic_finds_is_told_in_one_line(text) -> None:
+    assert diagnostic(lambda: text).ask() == "none found; install g++"
+
+
+def test_a_diagnostic_that_finds_nothing_says_none() -> None:
+    assert diagnostic(lambda: None).ask() is None
+
+
+def test_a_diagnostic_is_asked_anew_each_time() -> None:
+    """What is missing may be installed in between."""
+    answers = ["none found; install g++", None]
+    asked = diagnostic(lambda: answers.pop(0))
+    assert [asked.ask(), asked.ask()] == ["none found; install g++", None]
+
+
+@pytest.mark.parametrize("fault", faulty.diagnostic_faults(), ids=lambda fault: fault.name)
+def test_a_diagnostic_that_is_no_diagnostic_is_its_backends_fault(fault) -> None:
+    with pytest.raises(fault.error) as caught:
+        diagnostic(fault.does).ask()
+    assert fault.is_told_by(caught.value), caught.value
+    assert caught.value.backend == "acme"
+
+
+def test_the_user_who_interrupts_a_diagnostic_is_obeyed() -> None:
+    def wait() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        diagnostic(wait).ask()
 
 
 # -- failures after loading ------------------------------------------------------------------

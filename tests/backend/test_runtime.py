@@ -6,6 +6,7 @@ import pytest
 
 from tileops_core.backend import (
     BuilderRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     OracleRegistration,
@@ -30,6 +31,10 @@ def detect(device: object) -> bool:
 
 
 def build(*inputs: object) -> None: ...
+
+
+def of_runtime() -> list[object]:
+    return [entry.registration for entry in REGISTRY.registered_by("runtime")]
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +83,9 @@ def test_a_block_takes_back_what_it_added() -> None:
         InterfaceRegistration("SomeFwdOp", "some", Kernel),
         KernelTypeRegistration("SomeFwdOp", "fast", Kernel),
         OracleRegistration("SomeFwdOp", build),
+        DiagnosticRegistration("some driver", build),
     ):
+        assert DiagnosticRegistration("some driver", build) in of_runtime()
         assert REGISTRY.targets_of("SomeFwdOp") == ("acme_rt",)
         assert list(REGISTRY.interfaces("SomeFwdOp")) == ["some"]
         assert REGISTRY.oracle("SomeFwdOp") is build
@@ -87,6 +94,7 @@ def test_a_block_takes_back_what_it_added() -> None:
     assert dict(REGISTRY.interfaces("SomeFwdOp")) == {}
     assert REGISTRY.kernel_types("SomeFwdOp") == ()
     assert REGISTRY.oracle("SomeFwdOp") is None
+    assert of_runtime() == []
 
 
 def test_a_block_takes_back_after_an_exception_too() -> None:

@@ -6,12 +6,15 @@ import json
 import platform
 import re
 
+import faulty
 import pytest
 import torch
+from click.testing import CliRunner
 
 from tileops_core.backend import (
     BuilderRegistration,
     DeviceFactsRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     OracleRegistration,
@@ -19,6 +22,8 @@ from tileops_core.backend import (
     registered,
 )
 from tileops_core.backend.contract import ManifestPath
+from tileops_core.cli import tileops
+from tileops_core.cli.output import Page
 
 OP = "RMSNormFwdOp"
 
@@ -152,6 +157,65 @@ def test_a_detector_that_raises_is_the_backends_failure(run) -> None:
     assert result.exit_code == 1
 
 
+COMPILER = "no C++ compiler found; install one: apt install g++"
+
+
+def test_what_a_backend_finds_missing_here_is_told_under_it_and_is_no_failure(run) -> None:
+    """The machine works without it: another kernel serves."""
+    with registered(
+        DiagnosticRegistration("C compiler", lambda: COMPILER),
+        DiagnosticRegistration("driver", lambda: None),
+        backend="acme",
+    ):
+        result = run("doctor")
+        found = report(run)
+    assert f"\nacme: C compiler: {COMPILER}\n" in result.output
+    assert "driver" not in result.output
+    assert result.exit_code == 0
+    assert backend(found, "acme")["diagnostics"] == [
+        {"name": "C compiler", "finding": COMPILER},
+        {"name": "driver", "finding": None},
+    ]
+
+
+def test_a_finding_is_yellow(monkeypatch) -> None:
+    styles = {}
+    monkeypatch.setattr(Page, "line", lambda page, text="", style="": styles.update({text: style}))
+    with registered(DiagnosticRegistration("C compiler", lambda: COMPILER), backend="acme"):
+        CliRunner().invoke(tileops, ["doctor"])
+    assert styles[f"acme: C compiler: {COMPILER}"] == "yellow"
+
+
+@pytest.mark.parametrize("fault", faulty.diagnostic_faults(), ids=lambda fault: fault.name)
+def test_a_faulty_diagnostic_is_the_backends_failure(run, fault) -> None:
+    with registered(DiagnosticRegistration("C compiler", fault.does), backend="acme"):
+        result = run("doctor")
+        found = report(run)
+    assert result.exit_code == 1
+    assert "backend 'acme'\n  BackendError: diagnostic 'C compiler' " in result.output
+    (failure,) = found["failures"]
+    assert (failure["backend"], failure["error"] in result.output) == ("acme", True)
+    assert backend(found, "acme")["diagnostics"] == []
+
+
+def test_a_diagnostic_is_imported_by_no_other_command(install, shell, tmp_path) -> None:
+    install(
+        "acme",
+        "from tileops_core.backend import *\n"
+        "@hookimpl\n"
+        "def tileops_diagnostics():\n"
+        "    return [DiagnosticRegistration('driver', 'acme_driver:find')]\n",
+    )
+    (tmp_path / "acme_driver.py").write_text(
+        "print('looking')\ndef find(): return 'no driver; install it'\n"
+    )
+    assert "looking" not in shell("ops").stdout
+    done = shell("doctor")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("looking\n")
+    assert "\nacme: driver: no driver; install it\n" in done.stdout
+
+
 def test_a_kernel_type_that_breaks_its_contract_is_a_failure(run) -> None:
     with registered(KernelTypeRegistration("RMSNormFwdOp", "bad", int), backend="acme"):
         result = run("doctor")
@@ -176,8 +240,9 @@ def test_a_kernel_type_that_cannot_be_imported_is_a_failure(run) -> None:
         lambda text: [KernelTypeRegistration("AcmeFwdOp", "fast", text)],
         lambda text: [DeviceFactsRegistration("acme", text)],
         lambda text: [OracleRegistration("AcmeFwdOp", text)],
+        lambda text: [DiagnosticRegistration("driver", text)],
     ],
-    ids=["builder", "detector", "interface", "kernel type", "device facts", "oracle"],
+    ids=["builder", "detector", "interface", "kernel type", "device facts", "oracle", "diagnostic"],
 )
 def test_a_string_that_leads_nowhere_is_a_failure_told_once(run, make, reference) -> None:
     """REG: it would otherwise be found by the first call that needs it."""

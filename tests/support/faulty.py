@@ -1,7 +1,8 @@
 """Small ops with every kind of effect, and kernels and builders that misbehave in every way.
 
-``SPECS`` holds entries by op name, ``KERNELS`` what computes them rightly. ``KERNEL_FAULTS`` and
-``BUILDER_FAULTS`` are for ``ProbeFwdOp``, one input and one output of the same type.
+``SPECS`` holds entries by op name, ``KERNELS`` what computes them rightly. ``kernel_faults`` and
+``builder_faults`` are for ``ProbeFwdOp``, one input and one output of the same type;
+``diagnostic_faults`` are for no op.
 """
 
 from __future__ import annotations
@@ -360,6 +361,29 @@ def builder_faults() -> tuple[Fault, ...]:
         raises(ValueError("rows must be even")),
         raises(ImportError("no compiler here")),
         raises(KeyboardInterrupt()),
+        raises(SystemExit(3)),
+    )
+
+
+def diagnostic_faults() -> tuple[Fault, ...]:
+    """What a diagnostic may return or raise instead of text or None."""
+    wrong = _backend_error()
+
+    def returns(name: str, what: Any, says: str) -> Fault:
+        return Fault(f"returns {name}", lambda: what, wrong, ("C compiler", says))
+
+    def raises(error: BaseException) -> Fault:
+        name = type(error).__name__
+        return Fault(f"raises {name}", _raising(error), wrong, ("C compiler", f"raised {name}"))
+
+    return (
+        returns("a number", 3, "returned int; it must return text or None"),
+        returns("False", False, "returned bool"),
+        returns("bytes", b"no g++", "returned bytes"),
+        returns("nothing said", " \n", "returned an empty text"),
+        Fault("takes an argument", lambda device: None, wrong, ("raised TypeError",)),
+        raises(LookupError("no driver")),
+        raises(ImportError("no compiler here")),
         raises(SystemExit(3)),
     )
 

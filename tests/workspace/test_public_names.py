@@ -28,6 +28,7 @@ PUBLIC = {
     "tileops_core.backend": [
         "BuilderRegistration",
         "DeviceFactsRegistration",
+        "DiagnosticRegistration",
         "InterfaceRegistration",
         "KernelTypeRegistration",
         "LoadFailure",

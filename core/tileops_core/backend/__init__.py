@@ -5,6 +5,7 @@ from __future__ import annotations
 from tileops_core.backend.contract import (
     BuilderRegistration,
     DeviceFactsRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     LoadFailure,
@@ -24,6 +25,7 @@ from tileops_core.backend.runtime import (
 __all__ = [
     "BuilderRegistration",
     "DeviceFactsRegistration",
+    "DiagnosticRegistration",
     "InterfaceRegistration",
     "KernelTypeRegistration",
     "LoadFailure",

@@ -10,7 +10,7 @@ import keyword
 import os
 import re
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BuilderRegistration",
     "DeviceFactsRegistration",
+    "DiagnosticRegistration",
     "InterfaceRegistration",
     "KernelTypeRegistration",
     "LoadFailure",
@@ -75,6 +76,17 @@ def _name(instance: object, attribute: attrs.Attribute[Any], value: object) -> N
         )
 
 
+def _words(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    owner = type(instance).__name__
+    if not isinstance(value, str):
+        raise TypeError(f"{owner}: {attribute.name} must be a str, got {value!r}")
+    if not value or value != value.strip() or not value.isprintable():
+        raise ValueError(
+            f"{owner}: {attribute.name}={value!r} is not a few words in one line, with nothing "
+            f"around them, for example 'C compiler'"
+        )
+
+
 def _no_builtin(instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
     if is_builtin(value):
         raise ValueError(
@@ -114,10 +126,12 @@ def _class(instance: object, attribute: attrs.Attribute[Any], value: object) -> 
 class Registration:
     """Base of all registrations: what one fills, and with what.
 
-    Two registrations of one class with equal ``slot`` exclude each other.
+    Two registrations of one class with equal ``slot`` exclude each other; where the class is
+    ``per_backend``, two of one backend do.
     """
 
     __slots__ = ()
+    per_backend: ClassVar[bool] = False
 
     @property
     def slot(self) -> Hashable:
@@ -331,6 +345,39 @@ class OracleRegistration(Registration):
 
 
 @attrs.frozen
+class DiagnosticRegistration(Registration):
+    """A look at the machine for what this backend needs, on behalf of ``tileops doctor``.
+
+    Args:
+        name: what is looked at, in a few words, for example ``"C compiler"``; unique within the
+            backend.
+        find: ``find() -> str | None``, what on this machine keeps the backend, or a part of it,
+            from working, and what to do about it, in one or two sentences; None if nothing does.
+            Called, and imported, by that command only.
+    """
+
+    per_backend: ClassVar[bool] = True
+
+    name: str = attrs.field(validator=_words)
+    find: Callable[[], str | None] | str = attrs.field(validator=_callable)
+
+    @property
+    def slot(self) -> Hashable:
+        """The name."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """``diagnostic 'C compiler'``."""
+        return f"diagnostic {self.name!r}"
+
+    @property
+    def referent(self) -> Any:
+        """The function."""
+        return self.find
+
+
+@attrs.frozen
 class ManifestPath(Registration):
     """A spec file of ops that a distribution defines; made from what the hook returns.
 
@@ -393,9 +440,15 @@ def in_a_line(error: BaseException) -> str:
     what to do, or why a compiler gave up, at the end.
     """
     try:
-        text = " ".join(str(error).split())
+        text = one_line(str(error))
     except Exception:  # a stranger's exception may fail even at being printed
         text = "<no message>"
-    if len(text) > _LONGEST:
-        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def one_line(text: str) -> str:
+    """A text in one line, without its middle if it is too long."""
+    line = " ".join(text.split())
+    if len(line) <= _LONGEST:
+        return line
+    return f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"

@@ -10,6 +10,7 @@ import pluggy
 from tileops_core.backend.contract import (
     BuilderRegistration,
     DeviceFactsRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     ManifestPath,
@@ -59,6 +60,11 @@ def tileops_oracles() -> Iterable[OracleRegistration]:  # type: ignore[empty-bod
 
 
 @hookspec
+def tileops_diagnostics() -> Iterable[DiagnosticRegistration]:  # type: ignore[empty-body]
+    """What `tileops doctor` asks: does this machine have what the backend needs."""
+
+
+@hookspec
 def tileops_manifest_paths() -> Iterable[str | os.PathLike[str]]:  # type: ignore[empty-body]
     """Spec files of ops that this distribution defines, for the command line."""
 
@@ -70,6 +76,7 @@ HOOKS: dict[str, type[Registration]] = {
     "tileops_kernel_types": KernelTypeRegistration,
     "tileops_device_facts": DeviceFactsRegistration,
     "tileops_oracles": OracleRegistration,
+    "tileops_diagnostics": DiagnosticRegistration,
     "tileops_manifest_paths": ManifestPath,
 }
 """Every hook, and what it returns many of."""

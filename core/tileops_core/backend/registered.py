@@ -11,6 +11,7 @@ from tileops_core.backend.blame import blame
 from tileops_core.backend.contract import (
     BuilderRegistration,
     DeviceFactsRegistration,
+    DiagnosticRegistration,
     InterfaceRegistration,
     KernelTypeRegistration,
     ManifestPath,
@@ -18,6 +19,7 @@ from tileops_core.backend.contract import (
     Registration,
     TargetRegistration,
     in_a_line,
+    one_line,
 )
 from tileops_core.errors import BackendError
 
@@ -249,6 +251,43 @@ class RegisteredOracle(Registered[OracleRegistration, Callable[..., Any]]):
     __slots__ = ()
 
 
+class RegisteredDiagnostic(Registered[DiagnosticRegistration, Callable[[], str | None]]):
+    """A diagnostic in the registry."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """What it looks at."""
+        return self.registration.name
+
+    def ask(self) -> str | None:
+        """What on this machine keeps the backend from working, in one line; None if nothing does.
+
+        Raises:
+            BackendError: it cannot be imported, raised, or returned something else than text or
+                None; the error has the original as its cause.
+        """
+        find = self.resolve()
+        try:
+            answer: object = find()
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise self._faulty(f"raised {in_a_line(error)}") from error
+        if answer is None:
+            return None
+        if not isinstance(answer, str):
+            raise self._faulty(f"returned {type(answer).__name__}; it must return text or None")
+        line = one_line(answer)
+        if not line:
+            raise self._faulty("returned an empty text; where there is nothing to say it is None")
+        return line
+
+    def _faulty(self, what: str) -> BackendError:
+        return BackendError(f"{self.registration.title} {what}", backend=self.backend)
+
+
 class RegisteredPath(Registered[ManifestPath, str]):
     """A spec file in the registry."""
 
@@ -262,6 +301,7 @@ CLASSES: dict[type[Registration], type[Registered[Any, Any]]] = {
     KernelTypeRegistration: RegisteredKernelType,
     DeviceFactsRegistration: RegisteredDeviceFacts,
     OracleRegistration: RegisteredOracle,
+    DiagnosticRegistration: RegisteredDiagnostic,
     ManifestPath: RegisteredPath,
 }
 

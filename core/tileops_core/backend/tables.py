@@ -134,7 +134,7 @@ def merge(
         entry.op: entry for entry in entries.values() if isinstance(entry, RegisteredInterface)
     }
     for registration in registrations:
-        slot = (kind_of(registration), registration.slot)
+        slot = _slot(registration, backend)
         held = merged.get(slot)
         if held is not None:
             _check_again(held, registration, backend)
@@ -152,6 +152,11 @@ def merge(
         merged[slot] = entry
         done.append((slot, held, entry))
     return Change(merged, {backend.name: backend, **backends}, tuple(done))
+
+
+def _slot(registration: Registration, backend: Backend) -> Slot:
+    kind, place = kind_of(registration), registration.slot
+    return kind, (backend.name, place) if kind.per_backend else place
 
 
 def _check_own_name(entries: Entries, backend: Backend, owner: str | None) -> None:
@@ -179,7 +184,7 @@ def _check_again(held: Registered[Any, Any], new: Registration, backend: Backend
         f"{module_of(new.referent)}: {_remedy(held.origin, backend)}",
         backend=backend.name,
         op=getattr(new, "op", None),
-        target=getattr(new, "target", getattr(new, "name", None)),
+        target=_target_of(new),
     )
 
 

@@ -34,9 +34,9 @@ NOT_INSTALLED = "not installed"
 def doctor(tracebacks: bool, as_json: bool) -> int:
     """Tell what is installed, what each backend claims on the devices here, and what failed.
 
-    Exits with 1 if a backend, or a part of one, could not be used. Two targets that claim one
-    device are told and are no failure: each works when it is named. With --json the tracebacks
-    are always there.
+    Exits with 1 if a backend, or a part of one, could not be used. What a backend finds missing on
+    this machine is told and is no failure: others may serve. Nor is it one when two targets claim
+    one device: each works when it is named. With --json the tracebacks are always there.
     """
     seen = Survey()
     seen.resolve_all()
@@ -92,6 +92,10 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
             kind: sum(kind in seen.runs_on(op, backend.name) for op in served)
             for kind in seen.device_types
         },
+        "diagnostics": [
+            {"name": name, "finding": finding}
+            for name, finding in seen.findings(backend.name).items()
+        ],
         "targets": [_target(seen, name, mine) for name in _targets_of(mine)],
         "unknown_ops": {
             op: did_you_mean(op, seen.entries).strip(" ()")
@@ -192,6 +196,12 @@ def _print(report: dict[str, Any], tracebacks: bool) -> None:
     if report["disabled"]:
         page.line(f"Skipped by TILEOPS_DISABLE_BACKENDS: {', '.join(report['disabled'])}")
     for backend in report["backends"]:
+        for diagnostic in backend["diagnostics"]:
+            if diagnostic["finding"] is not None:
+                page.line(
+                    f"{backend['name']}: {diagnostic['name']}: {diagnostic['finding']}",
+                    style="yellow",
+                )
         for op, guess in backend["unknown_ops"].items():
             page.line(
                 f"backend {backend['name']!r} registers something for {op!r}, which no manifest "

@@ -13,7 +13,7 @@ import torch
 from tileops_core import ops
 from tileops_core.backend.contract import LoadFailure, ManifestPath
 from tileops_core.backend.loader import failure_of
-from tileops_core.backend.registered import Backend, Registered
+from tileops_core.backend.registered import Backend, Registered, RegisteredDiagnostic
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.errors import (
@@ -88,6 +88,20 @@ class Survey:
             self._fail(registered.origin, error)
             return False
         return True
+
+    def findings(self, backend: str) -> dict[str, str | None]:
+        """What each diagnostic of a backend found on this machine, None for nothing.
+
+        One that is faulty has found neither; it is a failure of its backend.
+        """
+        found = {}
+        for registered in REGISTRY.registered_by(backend):
+            if isinstance(registered, RegisteredDiagnostic):
+                try:
+                    found[registered.name] = registered.ask()
+                except BackendError as error:
+                    self._fail(registered.origin, error)
+        return found
 
     def _fail(self, backend: Backend, error: Exception) -> None:
         failure = failure_of(backend, error)
