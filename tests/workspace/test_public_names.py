@@ -42,7 +42,13 @@ PUBLIC = {
         "registered",
         "unregister_backend",
     ],
-    "tileops_core.kernels": ["CallSpec", "DeviceFacts", "Kernel", "KernelInterface"],
+    "tileops_core.kernels": [
+        "BuildOnce",
+        "CallSpec",
+        "DeviceFacts",
+        "Kernel",
+        "KernelInterface",
+    ],
     "tileops_core.op": ["Op", "SignatureCall"],
 }
 

@@ -1,12 +1,31 @@
-"""What this distribution registers: nothing yet.
+"""What this distribution registers: kernel types compiled by TileLang, under the key ``tilelang``.
 
-TileLang kernels are not in this release. The distribution installs, the core finds it under the
-name ``tilelang``, and ``tileops doctor`` lists it with no kernels; ``target="tilelang"`` is refused
-for every op, by name, because nothing here serves one. It brings ``tileops-reference`` along, which
-serves every op in plain PyTorch.
-
-Importing this module imports no TileLang: a backend's module is imported to load the registry, and
-a compiler belongs into the function that compiles.
+Only names: a kernel's module is imported when an op first needs it, and TileLang itself when a
+program is first built.
 """
 
 from __future__ import annotations
+
+from tileops_core.backend import KernelTypeRegistration, hookimpl
+
+_KERNEL_TYPES = {
+    "ArgmaxFwdOp": "reduction:ArgmaxTileLang",
+    "FusedAddLayerNormFwdOp": "norm:FusedAddLayerNormTileLang",
+    "FusedAddRMSNormFwdOp": "norm:FusedAddRMSNormTileLang",
+    "GELUAndMulFwdOp": "elementwise:GatedTileLang",
+    "LayerNormFwdOp": "norm:LayerNormTileLang",
+    "RMSNormFwdOp": "norm:RMSNormTileLang",
+    "RoPEFwdOp": "rope:RoPETileLang",
+    "RoPENeoxPositionIdsFwdOp": "rope:RoPENeoxPositionIdsTileLang",
+    "SiLUAndMulFwdOp": "elementwise:GatedTileLang",
+    "SoftmaxFwdOp": "reduction:SoftmaxTileLang",
+}
+
+
+@hookimpl
+def tileops_kernel_types() -> list[KernelTypeRegistration]:
+    """One kernel type per op that has a program."""
+    return [
+        KernelTypeRegistration(op, "tilelang", f"tileops_tilelang.kernels.{kernel_type}")
+        for op, kernel_type in _KERNEL_TYPES.items()
+    ]

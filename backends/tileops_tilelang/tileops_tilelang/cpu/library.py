@@ -1,0 +1,98 @@
+"""Programs as functions of this process: built once, kept on disk, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tileops_core.kernels import BuildOnce
+from tileops_tilelang.cpu import toolchain
+from tileops_tilelang.cpu.processor import processor
+from tileops_tilelang.cpu.store import Store, default_directory
+
+_ENTRY = "tileops_run"
+
+_KINDS: dict[str, Any] = {
+    "pointer": ctypes.c_void_p,
+    "int32": ctypes.c_int32,
+    "float32": ctypes.c_float,
+}
+
+_PACKAGE = Path(__file__).parents[1]
+
+_functions: BuildOnce[Callable[..., None]] = BuildOnce()
+
+
+def function(name: str, **facts: Any) -> Callable[..., None]:
+    """A program's function, from this process, from the disk, or built now.
+
+    Args:
+        name: ``module:function`` of ``tileops_tilelang.programs``.
+        facts: that function's arguments: dtypes by their short names, flags.
+
+    Returns:
+        ``run(*tensors, *scalars, rows, threads)``: addresses, numbers, and over how many threads
+        to split the rows. It releases the interpreter lock and checks nothing.
+
+    Raises:
+        BuildError: The program could not be compiled.
+    """
+    directory = _store().directory
+    key = (str(directory), name, *sorted(facts.items()))
+    return _functions.get(key, lambda: _load(name, facts))
+
+
+def _load(name: str, facts: dict[str, Any]) -> Callable[..., None]:
+    store, key = _store(), _key(name, facts)
+    found = store.get(key)
+    if found is None:
+        from tileops_tilelang.cpu.build import build
+
+        library, kinds = build(name, facts)
+        about = {"program": name, "facts": facts, "arguments": kinds}
+        path = store.put(key, library, about)
+    else:
+        path, kinds = found[0], found[1]["arguments"]
+    run: Any = getattr(ctypes.CDLL(str(path)), _ENTRY)
+    run.argtypes = [*(_KINDS[kind] for kind in kinds), ctypes.c_int64, ctypes.c_int32]
+    run.restype = None
+    return run  # type: ignore[no-any-return]
+
+
+def _store() -> Store:
+    return _store_in(default_directory())
+
+
+@functools.lru_cache(maxsize=8)
+def _store_in(directory: Path) -> Store:
+    return Store(directory / "tilelang" / processor())
+
+
+def _key(name: str, facts: dict[str, Any]) -> str:
+    """Everything that a library's bytes depend on, as 32 hex digits.
+
+    The compiler is no part of it: what it made stays right when another one takes its place.
+    """
+    parts = [name, facts, _tilelang_version(), toolchain.FLAGS, _sources()]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@functools.lru_cache(maxsize=1)
+def _tilelang_version() -> str:
+    return importlib.metadata.version("tilelang")
+
+
+@functools.lru_cache(maxsize=1)
+def _sources() -> str:
+    """A digest of the programs, and of what is compiled with them."""
+    digest = hashlib.sha256()
+    files = [*(_PACKAGE / "programs").glob("*.py"), *(_PACKAGE / "cpu").glob("*.h")]
+    for path in sorted([*files, _PACKAGE / "cpu" / "source.py"]):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,3 @@
+"""Kernel types over TileLang programs, by family."""
+
+from __future__ import annotations

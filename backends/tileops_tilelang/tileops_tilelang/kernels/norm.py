@@ -1,0 +1,211 @@
+"""Normalizations over trailing axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from math import prod
+
+import torch
+from torch import Tensor
+
+from tileops_core.interfaces.norm import (
+    FusedAddLayerNormCall,
+    FusedAddLayerNormFwdInterface,
+    FusedAddRMSNormCall,
+    FusedAddRMSNormFwdInterface,
+    LayerNormCall,
+    LayerNormFwdInterface,
+    RMSNormCall,
+    RMSNormFwdInterface,
+)
+from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
+from tileops_tilelang.cpu.library import function
+from tileops_tilelang.kernels.base import SHORT_NAMES, CPUKernel
+
+
+class RMSNormTileLang(CPUKernel, RMSNormFwdInterface):
+    """RMSNorm in two passes over a row that stays in the first cache."""
+
+    def __init__(self, dtype: torch.dtype, length: int, eps: float, weighted: bool) -> None:
+        super().__init__(dtype)
+        self.length, self.eps, self.weighted = length, eps, weighted
+        self.run = function("norm:rms_norm", dtype=SHORT_NAMES[dtype], weighted=weighted)
+
+    def forward(self, x: Tensor, weight: Tensor | None) -> Tensor:
+        """Normalize."""
+        length, count = self.length, x.numel()
+        rows = count // length if length else 0
+        if not (
+            agree(x, self.dtype, rows * length)
+            and (not self.weighted if weight is None else agree(weight, self.dtype, length))
+        ):
+            raise disagreement("RMSNorm", x=x, weight=weight)
+        y = torch.empty_like(x)
+        if count >= self.large:
+            in_large_pages(y)
+        self.run(
+            x.data_ptr(),
+            None if weight is None else weight.data_ptr(),
+            y.data_ptr(),
+            length,
+            self.eps,
+            rows,
+            threads_for(count),
+        )
+        return y
+
+    @classmethod
+    def rows_and_columns(cls, call: RMSNormCall) -> tuple[int, int]:
+        """The trailing axes are one row."""
+        return _rows_and_columns(call.shape, call.normalized_shape)
+
+    @classmethod
+    def entry_for(cls, call: RMSNormCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per dtype, length of a row, eps and presence of the weight."""
+        facts = (call.dtype, prod(call.normalized_shape), call.eps, call.has_weight)
+        return facts, partial(cls, *facts)
+
+
+class FusedAddRMSNormTileLang(CPUKernel, FusedAddRMSNormFwdInterface):
+    """A sum and its RMSNorm without a pass over memory between them."""
+
+    def __init__(self, dtype: torch.dtype, length: int, eps: float) -> None:
+        super().__init__(dtype)
+        self.length, self.eps = length, eps
+        self.run = function("norm:fused_add_rms_norm", dtype=SHORT_NAMES[dtype])
+
+    def forward(self, input: Tensor, residual: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """Add and normalize."""
+        length, count = self.length, input.numel()
+        rows = count // length if length else 0
+        if not (
+            agree(input, self.dtype, rows * length)
+            and agree(residual, self.dtype, count)
+            and agree(weight, self.dtype, length)
+        ):
+            raise disagreement("FusedAddRMSNorm", input=input, residual=residual, weight=weight)
+        y, r = torch.empty_like(input), torch.empty_like(input)
+        if count >= self.large:
+            in_large_pages(y)
+            in_large_pages(r)
+        self.run(
+            input.data_ptr(),
+            residual.data_ptr(),
+            weight.data_ptr(),
+            y.data_ptr(),
+            r.data_ptr(),
+            length,
+            self.eps,
+            rows,
+            threads_for(count),
+        )
+        return y, r
+
+    @classmethod
+    def entry_for(cls, call: FusedAddRMSNormCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per dtype, length of a row and eps."""
+        facts = (call.dtype, call.shape[-1], call.eps)
+        return facts, partial(cls, *facts)
+
+
+class LayerNormTileLang(CPUKernel, LayerNormFwdInterface):
+    """LayerNorm in three passes over a row that stays in the first cache."""
+
+    def __init__(
+        self, dtype: torch.dtype, length: int, eps: float, weighted: bool, shifted: bool
+    ) -> None:
+        super().__init__(dtype)
+        self.length, self.eps, self.weighted, self.shifted = length, eps, weighted, shifted
+        self.run = function(
+            "norm:layer_norm", dtype=SHORT_NAMES[dtype], weighted=weighted, shifted=shifted
+        )
+
+    def forward(self, input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+        """Normalize."""
+        length, count = self.length, input.numel()
+        rows = count // length if length else 0
+        if not (
+            agree(input, self.dtype, rows * length)
+            and (not self.weighted if weight is None else agree(weight, self.dtype, length))
+            and (not self.shifted if bias is None else agree(bias, self.dtype, length))
+        ):
+            raise disagreement("LayerNorm", input=input, weight=weight, bias=bias)
+        y = torch.empty_like(input)
+        if count >= self.large:
+            in_large_pages(y)
+        self.run(
+            input.data_ptr(),
+            None if weight is None else weight.data_ptr(),
+            None if bias is None else bias.data_ptr(),
+            y.data_ptr(),
+            length,
+            self.eps,
+            rows,
+            threads_for(count),
+        )
+        return y
+
+    @classmethod
+    def rows_and_columns(cls, call: LayerNormCall) -> tuple[int, int]:
+        """The trailing axes are one row."""
+        return _rows_and_columns(call.shape, call.normalized_shape)
+
+    @classmethod
+    def entry_for(cls, call: LayerNormCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per dtype, length of a row, eps, and presence of weight and bias."""
+        length = prod(call.normalized_shape)
+        facts = (call.dtype, length, call.eps, call.has_weight, call.has_bias)
+        return facts, partial(cls, *facts)
+
+
+class FusedAddLayerNormTileLang(CPUKernel, FusedAddLayerNormFwdInterface):
+    """A sum and its LayerNorm without a pass over memory between them."""
+
+    def __init__(self, dtype: torch.dtype, length: int, eps: float) -> None:
+        super().__init__(dtype)
+        self.length, self.eps = length, eps
+        self.run = function("norm:fused_add_layer_norm", dtype=SHORT_NAMES[dtype])
+
+    def forward(
+        self, x: Tensor, residual: Tensor, weight: Tensor, bias: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Add and normalize."""
+        length, count = self.length, x.numel()
+        rows = count // length if length else 0
+        if not (
+            agree(x, self.dtype, rows * length)
+            and agree(residual, self.dtype, count)
+            and agree(weight, self.dtype, length)
+            and agree(bias, self.dtype, length)
+        ):
+            raise disagreement(
+                "FusedAddLayerNorm", x=x, residual=residual, weight=weight, bias=bias
+            )
+        y, r = torch.empty_like(x), torch.empty_like(x)
+        if count >= self.large:
+            in_large_pages(y)
+            in_large_pages(r)
+        self.run(
+            x.data_ptr(),
+            residual.data_ptr(),
+            weight.data_ptr(),
+            bias.data_ptr(),
+            y.data_ptr(),
+            r.data_ptr(),
+            length,
+            self.eps,
+            rows,
+            threads_for(count),
+        )
+        return y, r
+
+    @classmethod
+    def entry_for(cls, call: FusedAddLayerNormCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per dtype, length of a row and eps."""
+        facts = (call.dtype, call.shape[-1], call.eps)
+        return facts, partial(cls, *facts)
+
+
+def _rows_and_columns(shape: tuple[int, ...], normalized_shape: tuple[int, ...]) -> tuple[int, int]:
+    return prod(shape[: len(shape) - len(normalized_shape)]), prod(normalized_shape)
