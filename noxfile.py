@@ -70,8 +70,9 @@ def dev(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["dev"])
 def demo(session: nox.Session) -> None:
-    """Encode sentences with a real model whose every computation is one of our ops."""
+    """Encode sentences with a real model, then run a block of Llama: every computation an op."""
     run(session, "python", "examples/sentences.py", *session.posargs)
+    run(session, "python", "examples/llama_block.py")
 
 
 @nox.session(venv_backend="none", requires=["dev"])
