@@ -57,6 +57,12 @@ def test_it_tells_the_versions_of_everything(run) -> None:
     )
 
 
+def test_it_tells_the_environment_variables_that_are_set(run) -> None:
+    result = run("doctor", "--json", TILEOPS_LOG="info")
+    assert json.loads(result.stdout)["environment"]["TILEOPS_LOG"] == "info"
+    assert "\nTILEOPS_LOG=info\n" in run("doctor", TILEOPS_LOG="info").output
+
+
 def test_it_lists_the_devices_here_the_cpu_first(run) -> None:
     assert report(run)["devices"][0]["device"] == "cpu"
 

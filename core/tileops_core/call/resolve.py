@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import torch
@@ -15,6 +15,7 @@ from tileops_core.backend.blame import blame
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import select_target
+from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.routes import Blamed, Credit
 from tileops_core.call.state import CalledOp
@@ -29,6 +30,10 @@ from tileops_core.tensor_spec import TensorSpec
 
 _log = logging.getLogger("tileops.build")
 _log_select = logging.getLogger("tileops.select")
+# Here, because whoever calls an op has imported this before, and nothing that calls often does.
+logs.follow_environment()
+
+Specs: TypeAlias = "tuple[TensorSpec | None, ...]"
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -71,12 +76,16 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
         )
         binding.settle(selection.name, selection.builder, selection.backend)
     if _log_select.isEnabledFor(logging.DEBUG):
-        _log_select.debug("%s on %s: %s", op._plan.op, device, "; ".join(selection.reasons))
+        _log_select.debug(
+            "%s: %s serves on %s: %s",
+            op._plan.op,
+            selection.name,
+            device,
+            "; ".join(selection.reasons),
+        )
 
 
-def resolve(
-    op: CalledOp, entered: Entered, device: torch.device, specs: tuple[TensorSpec | None, ...]
-) -> Server:
+def resolve(op: CalledOp, entered: Entered, device: torch.device, specs: Specs) -> Server:
     """The kernel that serves a call there with these tensors, built if it has to be."""
     binding = entered.binding
     if binding.builder is not None:
@@ -86,7 +95,7 @@ def resolve(
         ((interface, declared),) = op._construction.installed.interfaces.items()
         check_request(declared, call, op=op._plan.op)
         # No table by call spec: the call's route is that table.
-        candidate, entry = _chosen(op, binding, interface, call)
+        candidate, entry = _chosen(op, binding, interface, call, specs)
         kernel = forward_of(candidate, op._plan.op, entry)
         return Server(kernel, binding.credit(candidate, interface), entry)
     target = binding.target
@@ -111,25 +120,32 @@ def entry_for(
     table, key = binding.asked(), (interface, call)
     found = table.young.get(key) or table.promote(key)
     if found is None:
-        found = _chosen(op, binding, interface, call)
+        # A body may ask for kernels of other tensors than the op's.
+        found = _chosen(op, binding, interface, call, call)
         table.keep(key, found)
     return found
 
 
 def _chosen(
-    op: CalledOp, binding: Binding, interface: str, call: CallSpec
+    op: CalledOp, binding: Binding, interface: str, call: CallSpec, asked: Specs | CallSpec
 ) -> tuple[Candidate, Any]:
-    """The kernel type that dispatch chooses for a checked call spec, and its entry, built once."""
+    """The kernel type that dispatch chooses for a checked call spec, and its entry, built once.
+
+    ``asked``: what the log says that the kernel is for.
+    """
     installed = op._construction.installed
     name = op._plan.op
     decision = decide(
         installed, name, interface, call, backend=binding.backend, order=backend_order(name)
     )
     candidate = decision.require()
+    if _log_select.isEnabledFor(logging.DEBUG):
+        reasons = "; ".join(map(str, decision.verdicts))
+        _log_select.debug("%s: kernel type %s for %s: %s", name, candidate, call, reasons)
     place, factory = kernel_entry(candidate, name, call)
     blamed = binding.credit(candidate, interface).blamed
     entry = binding.built_entries.get(
-        place, lambda: _build(name, candidate.key, call.device, factory, blamed)
+        place, lambda: _build(op, candidate, call.device, asked, factory, blamed)
     )
     return candidate, entry
 
@@ -142,7 +158,7 @@ def _target_kernel(
     binding: Binding,
     builder: RegisteredBuilder,
     device: torch.device,
-    specs: tuple[TensorSpec | None, ...],
+    specs: Specs,
 ) -> Server:
     name = op._plan.op
     credit = binding.credit(None)
@@ -152,7 +168,7 @@ def _target_kernel(
     def make() -> TargetKernel:
         build_kernel = builder.resolve()
         kernel = _build(
-            name, builder.target, device, lambda: build_kernel(*specs, **parameters), credit.blamed
+            op, None, device, specs, lambda: build_kernel(*specs, **parameters), credit.blamed
         )
         if not callable(kernel) or isinstance(kernel, type):
             raise BackendError(
@@ -183,14 +199,22 @@ def note_origin(op: str, blamed: Blamed, error: BaseException) -> None:
 
 
 def _build(
-    op: str, what: str, device: torch.device, factory: Callable[[], Any], blamed: Blamed
+    op: CalledOp,
+    candidate: Candidate | None,
+    device: torch.device,
+    asked: Specs | CallSpec,
+    factory: Callable[[], Any],
+    blamed: Blamed,
 ) -> Any:
+    """What a kernel type builds, or where it is None the target. ``asked``: for the log."""
+    name = op._plan.op
     if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
         raise BackendError(
-            f"{op}: kernel {what!r} for {device} is not built yet, and building is not possible "
-            "while a CUDA graph is captured; call the op once with these shapes before",
+            f"{name}: {_title(candidate, blamed)} for {device} is not built yet, and building is "
+            "not possible while a CUDA graph is captured; call the op once with these shapes "
+            "before",
             backend=blamed.backend,
-            op=op,
+            op=name,
             target=blamed.target,
         )
     started = time.perf_counter()
@@ -199,12 +223,28 @@ def _build(
         with on_device(device), ordinary_state():
             built = factory()
     except BaseException as error:
-        note_origin(op, blamed, error)
+        note_origin(name, blamed, error)
         raise
     if _log.isEnabledFor(logging.INFO):
         seconds = time.perf_counter() - started
-        _log.info("%s: built %s for %s in %.3f s", op, what, device, seconds)
+        what, tensors = _title(candidate, blamed), _tensors(op, asked)
+        _log.info("%s: built %s for %s on %s in %.3f s", name, what, tensors, device, seconds)
     return built
+
+
+def _title(candidate: Candidate | None, blamed: Blamed) -> str:
+    return f"the kernel of target {blamed.target!r}" if candidate is None else f"kernel {candidate}"
+
+
+def _tensors(op: CalledOp, asked: Specs | CallSpec) -> object:
+    """The tensors that a kernel is for, ``x: float32[8, 4096]`` for each."""
+    if isinstance(asked, CallSpec):
+        return asked
+    return ", ".join(
+        f"{declared.name}: {str(spec.dtype).removeprefix('torch.')}{list(spec.shape)}"
+        for declared, spec in zip(op._plan.signature.inputs, asked, strict=True)
+        if spec is not None
+    )
 
 
 def on_device(device: torch.device) -> AbstractContextManager[Any]:
