@@ -136,12 +136,19 @@ def timed(steps: Sequence[Step], repeats: int) -> list[Taken]:
 
     In turn, because what else the machine does then hits all of them alike; and all calls of a
     block before the next repetition, so that a matrix is read from as far away as in the block.
+    Where a target served none of them the calls were the default's, and so are the times.
+
+    Args:
+        steps: The op under each target, the first without one.
+        repeats: How often at most.
     """
-    times: list[list[int]] = [[] for _ in steps]
-    while len(times[0]) < repeats and (
-        len(times[0]) < FEWEST or sum(map(sum, times)) < NANOSECONDS * len(steps)
-    ):
-        for step, taken in zip(steps, times, strict=True):
+    times: dict[Step, list[int]] = {
+        step: [] for step in steps if any(call.as_asked for call in step.calls)
+    }
+    for number in range(repeats):
+        if number >= FEWEST and sum(map(sum, times.values())) > NANOSECONDS * len(times):
+            break
+        for step, taken in times.items():
             start = time.perf_counter_ns()
             for call in step.calls:
                 call.op(*call.tensors)
@@ -151,9 +158,9 @@ def timed(steps: Sequence[Step], repeats: int) -> list[Taken]:
             step.name,
             tuple(call.served_by for call in step.calls),
             all(call.as_asked for call in step.calls),
-            median(taken) / 1e3,
+            median(times[step if step in times else steps[0]]) / 1e3,
         )
-        for step, taken in zip(steps, times, strict=True)
+        for step in steps
     ]
 
 
@@ -217,7 +224,7 @@ def show(runs: Sequence[Run], title: str, out: Console) -> None:
 
 
 def shown(microseconds: float, as_asked: bool) -> str:
-    """A time, in parentheses when it is not the target's alone."""
+    """A time, in parentheses when it is not the target's alone but the default's too."""
     return f"{microseconds:,.0f}" if as_asked else f"({microseconds:,.0f})"
 
 
@@ -246,7 +253,10 @@ def explain(runs: Sequence[Run], out: Console) -> None:
         for op, reason in run.reasons:
             by_reason.setdefault(reason, {})[op] = None
     if by_reason:
-        out.print("Not served, so run with no target named (in parentheses):", style="bold")
+        out.print(
+            "Not served, so run with no target named (times in parentheses are the default's):",
+            style="bold",
+        )
     for reason, ops in by_reason.items():
         told = f"- {', '.join(ops)}: {reason}"
         out.print(told, highlight=False, markup=False, soft_wrap=True)
