@@ -49,18 +49,23 @@ def _compile(text: str, place: Path, include: tuple[Path, ...]) -> bytes:
     if command is None:
         raise BuildError(toolchain.missing() or "no C++ compiler found")
     source, library = place / "program.cc", place / "program.so"
-    source.write_text(text)
+    source.write_text(text, encoding="utf-8")
     arguments = [*toolchain.FLAGS, *(f"-I{path}" for path in include), str(source), "-o"]
     said = ""
     # Some compilers come without OpenMP; then rows are not split over threads.
     for threads in (["-fopenmp"], []):
-        done = subprocess.run(
-            [*command, *threads, "-w", *arguments, str(library)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "TMPDIR": str(place)},
-        )
+        try:
+            done = subprocess.run(
+                [*command, *threads, "-w", *arguments, str(library)],
+                capture_output=True,
+                check=False,
+                env={**os.environ, "TMPDIR": str(place)},
+                errors="replace",
+            )
+        except OSError as error:
+            raise BuildError(
+                f"{' '.join(command)} cannot be started: {error}; let CXX name another compiler"
+            ) from error
         if done.returncode == 0:
             return library.read_bytes()
         said = said or done.stderr.strip()

@@ -7,7 +7,10 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable
+import logging
+import os
+import platform
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,8 @@ _KINDS: dict[str, Any] = {
 
 _PACKAGE = Path(__file__).parents[1]
 
+_log = logging.getLogger("tileops.tilelang")
+
 _functions: BuildOnce[Callable[..., None]] = BuildOnce()
 
 
@@ -43,22 +48,33 @@ def function(name: str, **facts: Any) -> Callable[..., None]:
     Raises:
         BuildError: The program could not be compiled.
     """
-    directory = _store().directory
-    key = (str(directory), name, *sorted(facts.items()))
+    key = (_store().directory, name, *sorted(facts.items()))
     return _functions.get(key, lambda: _load(name, facts))
 
 
 def _load(name: str, facts: dict[str, Any]) -> Callable[..., None]:
     store, key = _store(), _key(name, facts)
     found = store.get(key)
-    if found is None:
-        from tileops_tilelang.cpu.build import build
+    if found is not None:
+        try:
+            return _entry(found[0], found[1]["arguments"])
+        except OSError as error:
+            # Libraries that it is linked with may have gone since, the compiler's for threads.
+            _log.warning("%s cannot be loaded and is built again: %s", found[0], error)
+    from tileops_tilelang.cpu.build import BuildError, build
 
-        library, kinds = build(name, facts)
-        about = {"program": name, "facts": facts, "arguments": kinds}
-        path = store.put(key, library, about)
-    else:
-        path, kinds = found[0], found[1]["arguments"]
+    library, kinds = build(name, facts)
+    path = store.put(key, library, {"program": name, "facts": facts, "arguments": kinds})
+    try:
+        return _entry(path, kinds)
+    except OSError as error:
+        raise BuildError(
+            f"what was built cannot be loaded: {error}; if its file system forbids to run files, "
+            "let TILEOPS_CACHE_DIR name a directory on another"
+        ) from error
+
+
+def _entry(path: Path, kinds: Sequence[str]) -> Callable[..., None]:
     run: Any = getattr(ctypes.CDLL(str(path)), _ENTRY)
     run.argtypes = [*(_KINDS[kind] for kind in kinds), ctypes.c_int64, ctypes.c_int32]
     run.restype = None
@@ -70,22 +86,31 @@ def _store() -> Store:
 
 
 @functools.lru_cache(maxsize=8)
-def _store_in(directory: Path) -> Store:
-    return Store(directory / "tilelang" / processor())
+def _store_in(directory: Path | None) -> Store:
+    return Store(directory and directory / "tilelang" / processor())
 
 
 def _key(name: str, facts: dict[str, Any]) -> str:
     """Everything that a library's bytes depend on, as 32 hex digits.
 
-    The compiler is no part of it: what it made stays right when another one takes its place.
+    The compiler is no part of it: what it made stays right when another one takes its place. The
+    C library is: what needs a newer one is not loaded by machines that share the directory.
     """
-    parts = [name, facts, _tilelang_version(), toolchain.FLAGS, _sources()]
+    parts = [name, facts, _tilelang_version(), _c_library(), toolchain.FLAGS, _sources()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @functools.lru_cache(maxsize=1)
 def _tilelang_version() -> str:
     return importlib.metadata.version("tilelang")
+
+
+@functools.lru_cache(maxsize=1)
+def _c_library() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (OSError, ValueError):  # another one than GNU's
+        return " ".join(platform.libc_ver())
 
 
 @functools.lru_cache(maxsize=1)

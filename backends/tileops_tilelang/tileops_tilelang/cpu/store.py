@@ -32,19 +32,21 @@ class Store:
     """Libraries by key in one directory.
 
     Args:
-        directory: is made when something is first put there.
+        directory: is made when something is first put there; None where there is none to make.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path | None) -> None:
         self.directory = directory
         self._private: Path | None = None
+        self._private_to = 0
 
     def get(self, key: str) -> tuple[Path, Mapping[str, Any]] | None:
         """A library's path and its facts, or None where there is no sound one."""
         for directory in filter(None, (self.directory, self._private)):
             path = directory / f"{key}.so"
             try:
-                if not _is_ours(path):
+                # The directory too: in one that others write to, a file may change after a look.
+                if not (_is_ours(directory) and _is_ours(path)):
                     continue
                 facts = unpack(path.read_bytes(), key)
             except OSError:
@@ -57,12 +59,15 @@ class Store:
     def put(self, key: str, library: bytes, facts: Mapping[str, Any]) -> Path:
         """Keep a library; where the directory cannot be written, until this process ends."""
         packed = pack(library, key, facts)
-        try:
-            return self._write(self.directory, key, packed)
-        except OSError as error:
-            _log.info("%s: libraries last for this process, because %s", self.directory, error)
-        if self._private is None:
+        if self.directory is not None:
+            try:
+                return self._write(self.directory, key, packed)
+            except OSError as error:
+                _log.info("%s: libraries last for this process, because %s", self.directory, error)
+        if self._private is None or self._private_to != os.getpid():
+            # A forked child makes its own: the parent's goes when the parent ends.
             self._private = Path(tempfile.mkdtemp(prefix="tileops-"))
+            self._private_to = os.getpid()
             atexit.register(_remove, self._private, os.getpid())
         return self._write(self._private, key, packed)
 
@@ -99,28 +104,34 @@ def _is_ours(path: Path) -> bool:
 def pack(library: bytes, key: str, facts: Mapping[str, Any]) -> bytes:
     """A library with its trailer."""
     text = json.dumps({"key": key, **facts}, sort_keys=True).encode()
-    body = library + text
-    return body + hashlib.sha256(body).digest() + len(text).to_bytes(_LENGTH, "little") + _MAGIC
+    body = library + text + len(text).to_bytes(_LENGTH, "little")
+    return body + hashlib.sha256(body).digest() + _MAGIC
 
 
 def unpack(packed: bytes, key: str) -> Mapping[str, Any] | None:
     """The facts of a sound library that belongs to a key, else None."""
     if len(packed) < _END or not packed.endswith(_MAGIC):
         return None
-    body, end = packed[:-_END], packed[-_END:]
-    if hashlib.sha256(body).digest() != end[:_DIGEST]:
+    end = len(packed) - _END  # of the facts; their length, a digest and the magic follow
+    digest = end + _LENGTH
+    if hashlib.sha256(packed[:digest]).digest() != packed[digest : digest + _DIGEST]:
         return None
-    length = int.from_bytes(end[_DIGEST : _DIGEST + _LENGTH], "little")
-    if length > len(body):
-        return None
-    facts: dict[str, Any] = json.loads(body[len(body) - length :])
+    length = int.from_bytes(packed[end:digest], "little")
+    facts: dict[str, Any] = json.loads(packed[end - length : end])
     return facts if facts.get("key") == key else None
 
 
-def default_directory() -> Path:
-    """``TILEOPS_CACHE_DIR``, else ``tileops`` in the user's cache directory."""
+def default_directory() -> Path | None:
+    """``TILEOPS_CACHE_DIR``, else ``tileops`` in the user's cache directory.
+
+    None for a user without a home, which is what many containers run as.
+    """
     given = os.environ.get("TILEOPS_CACHE_DIR")
-    if given:
-        return Path(given)
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "tileops"
+    try:
+        if given:
+            return Path(given).expanduser().absolute()
+        # The convention has it that a relative path counts as none.
+        caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
+        return (caches if caches.is_absolute() else Path.home() / ".cache") / "tileops"
+    except RuntimeError:
+        return None

@@ -40,10 +40,14 @@ def compiler() -> tuple[str, ...] | None:
 
 @functools.lru_cache(maxsize=8)
 def _compiler(wanted: str, path: str) -> tuple[str, ...] | None:
-    for words in ([shlex.split(wanted)] if wanted else []) + [[name] for name in _NAMES]:
-        found = shutil.which(words[0], path=path)
+    try:
+        words = shlex.split(wanted)
+    except ValueError:  # a quotation that does not end
+        words = []
+    for command, *options in ([words] if words else []) + [[name] for name in _NAMES]:
+        found = shutil.which(command, path=path)
         if found:
-            return (found, *words[1:])
+            return (found, *options)
     return None
 
 

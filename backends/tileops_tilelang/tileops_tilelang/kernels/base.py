@@ -20,7 +20,8 @@ SHORT_NAMES = {
 
 CPU = torch.device("cpu")
 
-_MOST = 2**31 - 1
+# Not quite what 32 bits hold, because programs round up to whole blocks.
+_MOST = 2**31 - 2**16
 
 
 class CPUKernel(Kernel):

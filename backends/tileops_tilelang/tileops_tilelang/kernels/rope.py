@@ -37,11 +37,11 @@ class RoPETileLang(CPUKernel, RoPEFwdInterface):
     def forward(self, x: Tensor) -> Tensor:
         """Turn every pair."""
         shape, width = x.shape, self.rotary_dim
-        length, heads = (shape[0], 1) if len(shape) == 2 else (shape[1], shape[2])
         count = x.numel()
         rows = count // width
-        if not agree(x, self.dtype, rows * width) or shape[-1] != width:
+        if not agree(x, self.dtype, rows * width) or len(shape) not in (2, 4) or shape[-1] != width:
             raise disagreement("RoPE", x=x)
+        length, heads = (shape[0], 1) if len(shape) == 2 else (shape[1], shape[2])
         y = torch.empty_like(x)
         if not count:
             return y

@@ -50,9 +50,7 @@ class CUDASchedule:
         self, cell: Any, columns: Columns, reads: Sequence[Strip], value: Callable[..., Any]
     ) -> None:
         """A sum per thread, then over the block."""
-        self._fold(
-            cell, columns, reads, lambda _, *v: value(*v), T.float32(0), _plus, T.reduce_sum
-        )
+        self._fold(cell, columns, reads, lambda _, *v: value(*v), T.float32(0), _plus, T.reduce_sum)
 
     def greatest(self, cell: Any, columns: Columns, reads: Sequence[Strip]) -> None:
         """A maximum per thread, then over the block, and whether anybody saw a NaN.
