@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import statistics
 import time
 import tracemalloc
@@ -107,6 +108,54 @@ def medians(
                 end = clock()
                 samples[index].append((end - start) / calls)
     return [statistics.median(values) for values in samples]
+
+
+def lower_quartiles(
+    calls: Sequence[Callable[[], object]],
+    seconds: float,
+    *,
+    block: float = 4e-4,
+    fewest: int = 5,
+    most: int = 200,
+    clock: Clock = time.perf_counter,
+) -> list[float]:
+    """Lower quartile of the seconds that each call takes, measured in turn.
+
+    What a neighbor takes from the machine only ever makes a call slower, so the faster half says
+    more about the call; the fastest of all may be luck. A random order, the same in every run,
+    gives each call each of the others as its predecessor, with what that leaves in the caches.
+
+    Args:
+        calls: Each is called twice before any timing; what it returns is dropped.
+        seconds: About how long all of it may take.
+        block: Seconds of one timed block; a call that is shorter is repeated.
+        fewest: Timed blocks of each, however long they take.
+        most: Timed blocks of each, however short they are.
+        clock: Seconds.
+
+    Returns:
+        One figure per call, in the order given.
+    """
+    loops, one_round = [], 0.0
+    for call in calls:
+        call()
+        start = clock()
+        call()
+        once = max(clock() - start, 1e-7)
+        loops.append(max(1, int(block / once)))
+        one_round += loops[-1] * once
+    samples: list[list[float]] = [[] for _ in calls]
+    order, turns = list(range(len(calls))), random.Random(0)
+    with quiet_collector():
+        for _ in range(max(fewest, min(most, int(seconds / one_round)))):
+            turns.shuffle(order)
+            for index in order:
+                call, times = calls[index], loops[index]
+                start = clock()
+                for _ in repeat(None, times):
+                    call()
+                samples[index].append((clock() - start) / times)
+    return [sorted(values)[len(values) // 4] for values in samples]
 
 
 def difference_us(
