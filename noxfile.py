@@ -109,8 +109,13 @@ def types(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["dev"])
 def bench(session: nox.Session) -> None:
-    """Measure what calls, constructions and cold starts cost; see benchmarks/__init__.py."""
+    """Measure what calls and starts cost, then the kernels; see benchmarks/__init__.py.
+
+    Arguments after `--` go to the first part; the second runs too if there are none, or `--quick`.
+    """
     run(session, "python", "-m", "benchmarks", *session.posargs)
+    if set(session.posargs) <= {"--quick"}:
+        run(session, "python", "-m", "benchmarks.kernels", *session.posargs)
 
 
 @nox.session(reuse_venv=False)

@@ -4,4 +4,8 @@ Every module measures one part of the library and states its rows with their bud
 `call_overhead` (what a call adds to its kernel), `construction` and `cold_start`. `peer` fetches
 the library that the figures are compared with, `workers` runs both in alternating processes, and
 `report` prints one table and writes `RESULTS.md`.
+
+`python -m benchmarks.kernels` measures TileLang's kernels against torch and writes `KERNELS.md`:
+`kernel_cases` says on which calls, `kernel_eager` what somebody without us writes, `kernel_times`
+measures, `kernel_report` and `kernel_grid` show it.
 """

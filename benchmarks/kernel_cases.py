@@ -156,6 +156,14 @@ def decode_cases(subject: Subject) -> Iterator[Case]:
                     yield case
 
 
+def quick_cases(subject: Subject) -> Iterator[Case]:
+    """Of each dtype the smallest workload row, and a step of decoding."""
+    for dtype in DTYPES:
+        rows = [case for case in workload_cases(subject) if case.dtype == dtype]
+        steps = [case for case in decode_cases(subject) if case.dtype == dtype]
+        yield from (min(cases, key=lambda case: case.bytes) for cases in (rows, steps) if cases)
+
+
 def grid_cases(
     subject: Subject,
     rows: tuple[int, ...] = GRID_ROWS,

@@ -7,6 +7,15 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.kernel_report import (
+    FLOOR,
+    SURELY,
+    given,
+    in_words,
+    mean_over_torch,
+    name_of,
+    smallest,
+)
 from benchmarks.kernel_times import Times
 
 
@@ -19,8 +28,23 @@ def show(found: Sequence[Times], console: Console) -> None:
     """
     for dtype in dict.fromkeys(times.case.dtype for times in found):
         of_dtype = [times for times in found if times.case.dtype == dtype]
-        title = f"{of_dtype[0].case.subject.title}, {dtype}, {of_dtype[0].threads} thread(s)"
+        title = f"{of_dtype[0].case.subject.title}, {dtype}, {in_words(of_dtype[0].threads)}"
         console.print(_table(of_dtype, title))
+    served = given(found)
+    worst = smallest(served)
+    if worst is None:
+        console.print("Default dispatch gives none of it to TileLang.")
+        return
+    below = sum((times.over_torch or 0) < FLOOR for times in served)
+    slower = sum((times.over_best or 0) < 1 for times in served)
+    mine = sum(not times.is_ours and (times.over_best or 0) >= SURELY for times in found)
+    console.print(
+        f"Default dispatch gives {len(served)} of {len(found)} to TileLang: geometric mean of "
+        f"torch / ours {mean_over_torch(served):.2f}, smallest {worst.over_torch:.2f} "
+        f"({name_of(worst)}); {below} below {FLOOR:g}, {slower} slower than torch or the "
+        f"reference. Of the others TileLang would win {mine}.",
+        highlight=False,
+    )
 
 
 def _table(found: Sequence[Times], title: str) -> Table:

@@ -66,13 +66,14 @@ class Times:
         return self.moved / self.ours if self.ours else None
 
 
-def measure(case: Case, threads: Iterable[int], seconds: float) -> list[Times]:
+def measure(case: Case, threads: Iterable[int], seconds: float, fewest: int = 5) -> list[Times]:
     """Time a case at each number of threads, on the same tensors.
 
     Args:
         case: What to call.
         threads: Numbers of threads.
         seconds: About how long one number of threads may take.
+        fewest: Timed blocks of each rival, however long they take.
 
     Returns:
         One result per number of threads.
@@ -93,7 +94,7 @@ def measure(case: Case, threads: Iterable[int], seconds: float) -> list[Times]:
         try:
             for number in threads:
                 torch.set_num_threads(number)
-                eager, general, *mine = lower_quartiles(calls, seconds)
+                eager, general, *mine = lower_quartiles(calls, seconds, fewest=fewest)
                 time = mine[0] if mine else None
                 found.append(Times(case, number, time, eager, general, served_by(default), moved))
         finally:

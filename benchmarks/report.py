@@ -219,6 +219,11 @@ def facts(peer: str, load_at_start: str) -> dict[str, str]:
     Returns:
         Name to value, in the order of printing.
     """
+    return {**machine(load_at_start), "Peer": peer}
+
+
+def machine(load_at_start: str) -> dict[str, str]:
+    """The same without the peer."""
     versions = [f"{name} {_version(name)}" for name in ("tileops-core", "torch", "tilelang")]
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     return {
@@ -227,7 +232,6 @@ def facts(peer: str, load_at_start: str) -> dict[str, str]:
         "Load": f"{load_at_start} before the run, {load()} after it",
         "Python": f"{platform.python_version()} ({platform.python_implementation()})",
         "Versions": ", ".join(versions),
-        "Peer": peer,
     }
 
 

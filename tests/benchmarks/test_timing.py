@@ -4,7 +4,14 @@ import gc
 
 import pytest
 
-from benchmarks.timing import block_of, bytes_kept, difference_us, medians, overhead_us
+from benchmarks.timing import (
+    block_of,
+    bytes_kept,
+    difference_us,
+    lower_quartiles,
+    medians,
+    overhead_us,
+)
 
 
 class Clock:
@@ -104,3 +111,48 @@ def test_bytes_kept_counts_what_stays_and_not_what_is_dropped() -> None:
 
     assert abs(bytes_kept(lambda: bytearray(size)) - size) < 10_000
     assert abs(bytes_kept(drop)) < 10_000
+
+
+def test_a_quartile_ignores_what_neighbors_take_from_most_of_the_blocks() -> None:
+    clock = Clock()
+    durations = iter([9.0, 9.0, 1.0, 5.0, 7.0, 1.0, 1.0, 8.0, 6.0, 9.0])
+
+    def call() -> None:
+        clock.now += next(durations)
+
+    found = lower_quartiles([call], 0.0, fewest=8, clock=clock)
+    assert found == [1.0]
+
+
+def test_a_short_call_is_repeated_and_a_long_one_is_not() -> None:
+    clock = Clock()
+    counts = {"short": 0, "long": 0}
+
+    def call(name: str, seconds: float):
+        def run() -> None:
+            counts[name] += 1
+            clock.now += seconds
+
+        return run
+
+    calls = [call("short", 0.25), call("long", 2.0)]
+    found = lower_quartiles(calls, 0.0, block=1.0, fewest=3, clock=clock)
+    assert found == [0.25, 2.0]
+    assert counts == {"short": 2 + 3 * 4, "long": 2 + 3}
+
+
+def test_a_long_budget_takes_more_blocks_but_not_without_end() -> None:
+    clock = Clock()
+
+    def blocks(seconds: float) -> int:
+        called = 0
+
+        def call() -> None:
+            nonlocal called
+            called += 1
+            clock.now += 1.0
+
+        lower_quartiles([call], seconds, fewest=2, most=10, clock=clock)
+        return called - 2
+
+    assert [blocks(0.0), blocks(6.0), blocks(1000.0)] == [2, 6, 10]
