@@ -28,6 +28,7 @@ HEADINGS = (
     "shape",
     "threads",
     "served by",
+    "through op us",
     "ours us",
     "torch us",
     "reference us",
@@ -44,12 +45,13 @@ TileLang's kernels on the CPU against torch. Written by `python -m benchmarks.ke
 `nox -s bench`); a change by hand is lost in the next run.
 
 Every case is measured on the same tensors, in turns in a random order, results allocated by all:
-`ours` is the op under `target="tilelang"`, `torch` what somebody who has only torch writes,
-`reference` the op under `target="reference"`. A figure is the lower quartile of many, microseconds
-per call. A `step` is a workload row with the few tokens of a step of decoding. `served by` is what
-the op chooses when no target is named. `GB/s` is what ours reads and writes, `of a copy` its share
-of what a copy of a large tensor reaches: a case that fits in the caches has more than all of it,
-and fresh memory for a large result costs time that the copy does not spend.
+`ours` is TileLang's kernel, `torch` what somebody who has only torch writes, `reference` the
+kernel that serves where TileLang's does not; `through op` is ours called through the op, whose
+checks and record are measured by themselves in `RESULTS.md`. A figure is the lower quartile of
+many, microseconds per call. A `step` is a workload row with the few tokens of a step of decoding.
+`served by` is what the op chooses when no target is named. `GB/s` is what ours reads and writes,
+`of a copy` its share of what a copy of a large tensor reaches: a case that fits in the caches has
+more than all of it, and fresh memory for a large result costs time that the copy does not spend.
 """
 
 
@@ -123,6 +125,7 @@ def cells(times: Times, copy: Mapping[int, float]) -> list[str]:
         shape_of(times),
         str(times.threads),
         times.served_by,
+        microseconds(times.through_op),
         microseconds(times.ours),
         microseconds(times.torch),
         microseconds(times.general),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from benchmarks.kernel_cases import Case
 from benchmarks.timing import lower_quartiles
 from tileops_core.errors import DispatchError
+from tileops_core.tensor_spec import TensorSpec
 
 OURS = "tilelang"
 GENERAL = "reference"
@@ -25,9 +29,10 @@ class Times:
     Args:
         case: What was called.
         threads: Threads that torch was told to use.
-        ours: The op under TileLang's target; None where it refuses the call.
+        ours: TileLang's kernel; None where it refuses the call.
         torch: What a user of torch writes.
-        general: The op under the reference's target.
+        general: The reference's kernel.
+        through_op: TileLang's kernel, called through the op: its checks and its record too.
         served_by: The backend that default dispatch chooses.
         moved: Bytes that the algorithm reads and writes.
     """
@@ -37,6 +42,7 @@ class Times:
     ours: float | None
     torch: float
     general: float
+    through_op: float | None
     served_by: str
     moved: int
 
@@ -81,25 +87,37 @@ def measure(case: Case, threads: Iterable[int], seconds: float, fewest: int = 5)
     before = torch.get_num_threads()
     tensors = case.tensors()
     default, ours = case.op(), case.op(target=OURS)
-    calls = [partial(case.eager(), *tensors), partial(case.op(target=GENERAL), *tensors)]
     found = []
     with torch.inference_mode():
-        try:
-            ours(*tensors)
-            calls.append(partial(ours, *tensors))
-        except DispatchError:  # it refuses this call, and would not be asked
-            pass
+        calls = [
+            partial(case.eager(), *tensors),
+            partial(kernel_of(case.op(target=GENERAL), tensors), *tensors),
+        ]
+        with suppress(DispatchError):  # where it refuses the call, it would not be asked
+            calls += [partial(kernel_of(ours, tensors), *tensors), partial(ours, *tensors)]
         default(*tensors)
         _, moved = default.eval_roofline()
         try:
             for number in threads:
                 torch.set_num_threads(number)
                 eager, general, *mine = lower_quartiles(calls, seconds, fewest=fewest)
-                time = mine[0] if mine else None
-                found.append(Times(case, number, time, eager, general, served_by(default), moved))
+                kernel, through_op = mine or (None, None)
+                found.append(
+                    Times(
+                        case, number, kernel, eager, general, through_op, served_by(default), moved
+                    )
+                )
         finally:
             torch.set_num_threads(before)
     return found
+
+
+def kernel_of(op: Any, tensors: Sequence[Tensor | None]) -> Callable[..., Any]:
+    """The kernel that an op calls with such tensors, without the op around it."""
+    op(*tensors)
+    (interface,) = op.last_call.served_by.backends
+    specs = [None if tensor is None else TensorSpec.of(tensor) for tensor in tensors]
+    return op.kernel_for(interface, op.call_spec(*specs)).forward  # type: ignore[no-any-return]
 
 
 def served_by(op: object) -> str:

@@ -138,6 +138,7 @@ def as_json(found: Sequence[Times]) -> list[dict[str, Any]]:
             "shapes": times.case.shapes,
             "threads": times.threads,
             "ours": times.ours,
+            "through_op": times.through_op,
             "torch": times.torch,
             "reference": times.general,
             "served_by": times.served_by,

@@ -45,7 +45,14 @@ def times(
     case = dataclasses.replace(a_point(key, dtype=dtype), kind=kind)
     ours = 1e-3
     return Times(
-        case, threads, ours, over_torch * ours, over_general * ours, served_by, moved=5_000_000
+        case,
+        threads,
+        ours,
+        over_torch * ours,
+        over_general * ours,
+        2 * ours,
+        served_by,
+        moved=5_000_000,
     )
 
 
@@ -119,10 +126,11 @@ def test_what_would_win_and_does_not_serve_is_told() -> None:
 
 
 def test_a_case_that_tilelang_refuses_has_no_ratio_and_counts_nowhere() -> None:
-    refused = dataclasses.replace(FOUND[0], ours=None)
+    refused = dataclasses.replace(FOUND[0], ours=None, through_op=None)
     assert refused.over_torch is None
     assert kernel_report.given([refused]) == kernel_report.losses([refused]) == []
-    assert kernel_report.cells(refused, COPY)[5:] == ["-", "1,000", "2,000", "-", "-", "-", "-"]
+    cells = kernel_report.cells(refused, COPY)
+    assert cells[5:] == ["-", "-", "1,000", "2,000", "-", "-", "-", "-"]
 
 
 def test_bandwidth_is_told_as_a_share_of_the_copys_at_as_many_threads() -> None:
