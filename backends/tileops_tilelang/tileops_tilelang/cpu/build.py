@@ -40,17 +40,17 @@ def build(name: str, facts: Mapping[str, Any]) -> tuple[bytes, list[str]]:
         make = getattr(import_module(f"tileops_tilelang.programs.{module}"), function)
         program = make(CSchedule(), **facts)
         text = source.source(program)
-        library = _compile(text, place, source.include_directories())
+        library = _compile(text, place, source.include_directory())
         return library, source.arguments(program)
 
 
-def _compile(text: str, place: Path, include: tuple[Path, ...]) -> bytes:
+def _compile(text: str, place: Path, include: Path) -> bytes:
     command = toolchain.compiler()
     if command is None:
         raise BuildError(toolchain.missing() or "no C++ compiler found")
     source, library = place / "program.cc", place / "program.so"
     source.write_text(text, encoding="utf-8")
-    arguments = [*toolchain.FLAGS, *(f"-I{path}" for path in include), str(source), "-o"]
+    arguments = [*toolchain.FLAGS, f"-I{include}", str(source), "-o"]
     said = ""
     # Some compilers come without OpenMP; then rows are not split over threads.
     for threads in (["-fopenmp"], []):

@@ -1,14 +1,16 @@
-// What programs call and TileLang does not bring: float16 in whole blocks.
+// What a program's text needs: the C library's functions, and conversions of float16.
 #ifndef TILEOPS_PRELUDE_H
 #define TILEOPS_PRELUDE_H
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
 
-static inline float tileops_widen_one(uint16_t stored) {
+extern "C" inline float tileops_widen_one(uint16_t stored) {
 #if defined(__F16C__)
   return _cvtsh_ss(stored);
 #elif defined(__ARM_FP16_FORMAT_IEEE)
@@ -31,7 +33,7 @@ static inline float tileops_widen_one(uint16_t stored) {
 #endif
 }
 
-static inline uint16_t tileops_narrow_one(float value) {
+extern "C" inline uint16_t tileops_narrow_one(float value) {
 #if defined(__F16C__)
   return _cvtss_sh(value, 0);
 #elif defined(__ARM_FP16_FORMAT_IEEE)

@@ -2,8 +2,9 @@
 
 On the C target TileLang has no bfloat16, and a float16 in software. Programs see both as their
 bits there. A bfloat16 is read and written in integer operations that a C compiler vectorizes; a
-float16 takes too many of them, so whole blocks of it are converted by functions of our own C
-prelude, which use the processor's instructions where it has any. Either rounds as torch does.
+float16 takes too many of them, so it is converted by functions of our own C prelude, in whole
+blocks where its elements lie side by side, which use the processor's instructions where it has
+any. Either rounds as torch does.
 """
 
 from __future__ import annotations
@@ -60,35 +61,12 @@ def _write_bfloat16(value: Any) -> Any:
 
 
 def _read_float16(stored: Any) -> Any:
-    """Rebias the exponent; a subnormal is converted as the integer it is, which is exact.
-
-    No intermediate is a subnormal itself, so a process that flushes those reads the same.
-    """
-    bits = T.cast(stored, "uint32")
-    magnitude = bits & _word(0x7FFF)
-    shifted = magnitude << _word(13)
-    # 2**24 times the value; dividing is a matter of the exponent.
-    integer = _bits(T.cast(T.cast(magnitude, "int32"), "float32"))
-    subnormal = T.Select(magnitude == _word(0), _word(0), integer - _word(24 << 23))
-    # Infinities and NaN sit at the upper end of both exponents.
-    special = shifted + _word(224 << 23)
-    ordinary = T.Select(magnitude >= _word(0x7C00), special, shifted + _word(112 << 23))
-    wide = T.Select(magnitude < _word(0x0400), subnormal, ordinary)
-    return _float(wide | ((bits & _word(0x8000)) << _word(16)))
+    """By the prelude: TileLang needs minutes to simplify the same in integer operations."""
+    return T.call_extern("float32", "tileops_widen_one", stored)
 
 
 def _write_float16(value: Any) -> Any:
-    """Round in integers; a subnormal by an addition that rounds at the due place."""
-    bits = _bits(value)
-    magnitude = bits & _word(0x7FFFFFFF)
-    # One half has its last place where a float16 subnormal has it.
-    subnormal = _bits(_float(magnitude) + T.float32(0.5)) - _word(0x3F000000)
-    odd = (magnitude >> _word(13)) & _word(1)
-    normal = (magnitude - _word(112 << 23) + _word(0xFFF) + odd) >> _word(13)
-    special = T.Select(magnitude > _word(0x7F800000), _word(0x7E00), _word(0x7C00))
-    ordinary = T.Select(magnitude >= _word(0x477FF000), special, normal)
-    narrow = T.Select(magnitude < _word(113 << 23), subnormal, ordinary)
-    return T.cast(narrow | ((bits >> _word(16)) & _word(0x8000)), "uint16")
+    return T.call_extern("uint16", "tileops_narrow_one", value)
 
 
 def _same(value: Any) -> Any:
