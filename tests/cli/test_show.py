@@ -45,10 +45,17 @@ def test_every_workload_case_is_there_with_its_shapes(run) -> None:
 
 
 def test_it_says_who_serves_the_op_here(run) -> None:
-    facts = json.loads(run("show", "RMSNormFwdOp", "--json").stdout)
-    assert facts["targets"]["reference"] == ["cpu"] or "cpu" in facts["targets"]["reference"]
+    facts = json.loads(run("show", "SumFwdOp", "--json").stdout)
+    assert "cpu" in facts["targets"]["reference"]
     assert facts["targets"]["tilelang"] is None
     assert [(k["backend"], k["key"]) for k in facts["kernel_types"]] == [("reference", "reference")]
+
+
+def test_it_says_every_backend_that_serves_the_op_here(run) -> None:
+    facts = json.loads(run("show", "RMSNormFwdOp", "--json").stdout)
+    assert facts["targets"]["tilelang"] == ["cpu"]
+    found = {(kind["backend"], kind["key"]) for kind in facts["kernel_types"]}
+    assert found == {("reference", "reference"), ("tilelang", "tilelang")}
 
 
 def test_a_required_parameter_has_no_default(run) -> None:
