@@ -28,7 +28,7 @@ from tileops_core.signature.kinds import (
     is_number,
 )
 from tileops_core.signature.narrowing import NOTHING, Known, implied, members_of
-from tileops_core.signature.primitives import PRIMITIVES, Argument, joined_number
+from tileops_core.signature.primitives import PRIMITIVES, Argument, Primitive, joined_number
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.types import describe
 from tileops_core.spans import Span
@@ -57,13 +57,14 @@ class Scope:
 
     A kind of None belongs to a declaration that is wrong itself: it is known, and reading it
     starts no second problem. ``optional`` are the tensors of which presence may be asked;
-    ``costs`` says that ``bytes`` of a tensor may be.
+    ``costs`` says that ``bytes`` of a tensor may be. ``functions`` are those that may be called.
     """
 
     kinds: Mapping[str, Kind | None]
     problems: Problems
     optional: frozenset[str] = frozenset()
     costs: bool = False
+    functions: Mapping[str, Primitive] = PRIMITIVES
 
 
 class Checker:
@@ -227,13 +228,14 @@ class Checker:
         return joined
 
     def _call(self, expr: Call, known: Known) -> Kind | None:
-        primitive = PRIMITIVES.get(expr.function)
+        functions = self.scope.functions
+        primitive = functions.get(expr.function)
         if primitive is None:
             self.problems.add(
                 "unknown-primitive",
-                f"{expr.function!r} is no primitive{did_you_mean(expr.function, PRIMITIVES)}",
+                f"{expr.function!r} is no primitive{did_you_mean(expr.function, functions)}",
                 expr.span,
-                f"the primitives are {listed(PRIMITIVES)}",
+                f"the primitives are {listed(functions)}",
             )
             return None
         if expr.function in ("present", "bytes"):
