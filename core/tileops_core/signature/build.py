@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from typing import Any
 
 import attrs
 
 from tileops_core.signature.checker import Checker, Scope
+from tileops_core.signature.combos import build_combos
+from tileops_core.signature.composition import build_composition
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.effects import check_effects
+from tileops_core.signature.entry_hash import entry_hash
 from tileops_core.signature.families import Families
 from tileops_core.signature.kinds import (
     TENSOR,
@@ -20,6 +22,7 @@ from tileops_core.signature.kinds import (
     is_int,
     is_number,
 )
+from tileops_core.signature.metadata import MetadataChecker, check_row_only, row_only_indices
 from tileops_core.signature.model import (
     REQUIRED,
     IndexDecl,
@@ -34,8 +37,10 @@ from tileops_core.signature.model import (
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.rows import build_rows
 from tileops_core.signature.rules import Degrees, Phases, defined_by, names_in, ordered_lets
+from tileops_core.signature.shared_kinds import SharedKindsOf
 from tileops_core.signature.types import TypeTextError, index_kind, misfit, param_kind
 from tileops_core.spans import Span
+from tileops_core.spec.catalogue import shared_types
 from tileops_core.spec.entries import (
     UNREADABLE,
     InputEntry,
@@ -45,6 +50,7 @@ from tileops_core.spec.entries import (
     TensorEntry,
 )
 from tileops_core.spec.expressions import Expr, FamilyUse
+from tileops_core.spec.shared_types import SharedTypes
 
 # The constructor's own names, a constant of the language, and what generated code calls.
 _RESERVED = frozenset(
@@ -52,17 +58,18 @@ _RESERVED = frozenset(
 )
 
 
-def build_signature(spec: Spec) -> Signature:
+def build_signature(spec: Spec, types: SharedTypes | None = None) -> Signature:
     """The signature of an entry.
 
     Args:
         spec: The entry as it was read, its problems included.
+        types: The types that entries share; those of the installed manifest, if not given.
 
     Raises:
         ManifestError: With every problem of the entry, the reader's and those found here.
     """
     problems = Problems(spec.problems)
-    signature = _Builder(spec, problems).build()
+    signature = _Builder(spec, types or shared_types(), problems).build()
     problems.raise_if_any(spec.op)
     return signature
 
@@ -70,17 +77,20 @@ def build_signature(spec: Spec) -> Signature:
 class _Builder:
     """Builds one signature, noting problems as it goes."""
 
-    def __init__(self, spec: Spec, problems: Problems) -> None:
+    def __init__(self, spec: Spec, types: SharedTypes, problems: Problems) -> None:
         self.spec = spec
         self.problems = problems
+        self.shared = SharedKindsOf(types, problems)
         self.indices = {entry.name: self._index_kind(entry.kind) for entry in spec.forall}
         self.params = {entry.name: self._param_kind(entry) for entry in spec.params}
         self.tensors = (*spec.inputs, *spec.outputs)
         self.kinds: dict[str, Kind | None] = {**self.indices, **self.params}
         self.kinds.update(dict.fromkeys((t.name for t in self.tensors), TENSOR))
         self.kinds.update(dict.fromkeys((entry.name for entry in spec.lets), None))
-        self.optional = frozenset(e.name for e in spec.inputs if e.optional is not False)
+        self.given = (*spec.inputs, *(e.tensor for e in spec.params if e.tensor))
+        self.optional = frozenset(e.name for e in self.given if e.optional is not False)
         self.checker = Checker(Scope(self.kinds, problems, self.optional))
+        self.metadata = MetadataChecker(self.checker.scope, spec.inputs)
         self.phases = Phases(self.params, self.indices, (tensor.name for tensor in self.tensors))
         self.degrees = Degrees(problems)
 
@@ -88,19 +98,20 @@ class _Builder:
         """Check everything; the result is of use only if no problem was noted."""
         spec, problems = self.spec, self.problems
         self._check_names()
-        params = tuple(self._param(entry) for entry in spec.params)
-        self._check_param_order(params)
         lets = self._lets()
-        families = Families(spec.types, problems)
+        families = Families(spec.types, self.shared, problems)
+        params = tuple(self._param(entry, families) for entry in spec.params)
+        self._check_param_order(params)
         inputs = tuple(self._input(entry, families) for entry in spec.inputs)
         outputs = tuple(self._output(entry, families) for entry in spec.outputs)
         families.note_unused()
         rules = tuple(self._rules())
         roofline = self._roofline()
-        self._check_sources(inputs)
+        row_only = self._check_sources((*inputs, *(p.tensor for p in params if p.tensor)))
         check_effects(inputs, outputs, spec.outputs, problems)
+        check_row_only(row_only, lets, rules, inputs, outputs, roofline, problems)
         indices = tuple(
-            IndexDecl(entry.name, kind, entry.span)
+            IndexDecl(entry.name, kind, entry.span, entry.name in row_only)
             for entry in spec.forall
             if (kind := self.indices[entry.name])
         )
@@ -119,6 +130,9 @@ class _Builder:
             workloads=build_rows(spec.workloads, indices, params, inputs, self._broken(), problems),
             entry_hash="",
             span=spec.span,
+            adts=tuple(self.shared.used.values()),
+            dtype_combos=build_combos(spec.dtype_combos, self.indices, self.params, problems),
+            composition=build_composition(spec, problems),
         )
         return attrs.evolve(signature, entry_hash=entry_hash(signature))
 
@@ -137,10 +151,12 @@ class _Builder:
             return None
 
     def _param_kind(self, entry: ParamEntry) -> Kind | None:
+        if entry.tensor is not None:
+            return TENSOR
         if not entry.type.value:
             return None  # its absence is noted already
         try:
-            return param_kind(entry.type.value)
+            return param_kind(entry.type.value, self.shared)
         except TypeTextError as error:
             self.problems.add(
                 "unknown-type",
@@ -183,18 +199,25 @@ class _Builder:
                         "not declared",
                     )
 
-    def _param(self, entry: ParamEntry) -> Param:
+    def _param(self, entry: ParamEntry, families: Families) -> Param:
         kind = self.params[entry.name]
         default: Any = REQUIRED
         if entry.default is not None:
             default = entry.default.value
-            why = misfit(default, kind) if kind and default is not UNREADABLE else None
+            stated = kind is not None and entry.tensor is None and default is not UNREADABLE
+            why = misfit(default, kind) if kind and stated else None
             if why:
                 self.problems.add(
                     "bad-default", f"{entry.name}: default: {why}", entry.default.span
                 )
         return Param(
-            entry.name, kind or TENSOR, default, entry.kw_only, entry.type.value, entry.span
+            name=entry.name,
+            kind=kind or TENSOR,
+            default=default,
+            kw_only=entry.kw_only,
+            annotation=entry.type.value,
+            span=entry.span,
+            tensor=self._input(entry.tensor, families) if entry.tensor else None,
         )
 
     def _check_param_order(self, params: tuple[Param, ...]) -> None:
@@ -251,7 +274,7 @@ class _Builder:
         }
 
     def _input(self, entry: InputEntry, families: Families) -> Input:
-        return Input(
+        tensor = Input(
             **self._tensor(entry, families),
             optional=self._condition(entry.optional, f"{entry.name}: optional", entry.name),
             kw_only=entry.kw_only,
@@ -260,6 +283,7 @@ class _Builder:
             write_only=entry.write_only,
             on_cpu=entry.on_cpu,
         )
+        return self.metadata.read(tensor, entry)
 
     def _output(self, entry: OutputEntry, families: Families) -> Output:
         if entry.nullable is not None:
@@ -269,6 +293,7 @@ class _Builder:
             nullable=entry.nullable,
             buffer=entry.buffer,
             alias=entry.alias.value if entry.alias else None,
+            contiguous=entry.contiguous,
         )
 
     def _condition(
@@ -284,10 +309,8 @@ class _Builder:
                 break
             earlier.add(entry.name)
         for name in sorted(names_in(condition)):
-            tensor = self.kinds.get(name) == TENSOR
-            if (tensor and name not in earlier) or (
-                not tensor and self.phases.of_name(name) != "construction"
-            ):
+            known = self.phases.of_name(name) == "construction" or name in earlier
+            if not known:
                 self.problems.add(
                     "presence",
                     f"{what} reads {name}, which is not known when it is decided",
@@ -333,18 +356,20 @@ class _Builder:
             self.degrees.check(expr)
         return Roofline(entry.flops, entry.bytes, entry.func, entry.span)
 
-    def _check_sources(self, inputs: tuple[Input, ...]) -> None:
-        if any(entry.shape is None or entry.dtype is None for entry in self.spec.inputs):
-            return  # what could not be read may carry any of them
+    def _check_sources(self, tensors: tuple[Input, ...]) -> frozenset[str]:
+        """Note indices that nothing gives a value; the result are those that only rows give."""
+        if any(entry.shape is None or entry.dtype is None for entry in self.given):
+            return frozenset()  # what could not be read may carry any of them
         carried: set[str] = set()
-        for entry in inputs:
+        for entry in tensors:
             parts = [axis for case in entry.shape for axis in case.axes]
             if isinstance(self._entry(entry.name).shape, FamilyUse) and not parts:
-                return  # the family is at fault, and that is noted
+                return frozenset()  # the family is at fault, and that is noted
             for part in (entry.dtype, *parts):
                 carried |= names_in(part)
+        row_only = row_only_indices(self.indices, carried, tensors)
         for index in self.spec.forall:
-            if index.name in carried:
+            if index.name in carried | row_only:
                 continue
             definer = next((r for r in self.spec.rules if index.name in defined_by(r)), None)
             if definer:
@@ -362,39 +387,7 @@ class _Builder:
                     "make it a parameter, or a let",
                 )
 
+        return row_only
+
     def _entry(self, name: str) -> InputEntry:
-        return next(entry for entry in self.spec.inputs if entry.name == name)
-
-
-def entry_hash(signature: Signature) -> str:
-    """16 hex digits that change whenever what the entry means for a call changes.
-
-    Comments, layout, workload rows, the reference API and the status are no part of it.
-    """
-    parts = (
-        signature.op,
-        *(
-            _meaning(getattr(signature, name))
-            for name in ("indices", "params", "inputs", "outputs", "lets", "rules", "roofline")
-        ),
-    )
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-_NO_MEANING = frozenset({"span", "dtype_span", "shape_span", "dtype_text", "shape_text", "text",
-                         "annotation"})  # fmt: skip
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _meaning(value: Any) -> str:
-    """A value without places and spellings, as text."""
-    if isinstance(value, tuple):
-        return f"({','.join(map(_meaning, value))})"
-    kind = type(value)
-    if not attrs.has(kind):
-        return repr(value)
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = tuple(f.name for f in attrs.fields(kind) if f.name not in _NO_MEANING)
-        _FIELDS[kind] = names
-    return f"{kind.__name__}({','.join([_meaning(getattr(value, name)) for name in names])})"
+        return next(entry for entry in self.given if entry.name == name)

@@ -131,7 +131,8 @@ def _slice(expr: Slice, values: Mapping[str, Any]) -> Any:
 
 
 def _field(expr: Field, values: Mapping[str, Any]) -> Any:
-    return evaluate(expr.value, values)
+    value = evaluate(expr.value, values)
+    return value if expr.name == "value" else getattr(value, expr.name)
 
 
 def _each(expr: Each, values: Mapping[str, Any]) -> Any:

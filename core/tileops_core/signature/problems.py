@@ -40,6 +40,9 @@ CODES: Mapping[str, str] = MappingProxyType(
         "input-order": "A required input stands after an optional one.",
         "presence": "A condition reads what is not known where it is decided.",
         "effects": "The written inputs, aliases and buffers of an entry do not fit together.",
+        "dtype-combos": "The rows of dtype_combos do not fit the dtypes that they relate.",
+        "composition": "The stages of a composition are no stages.",
+        "metadata": "The values or requires of an input are no generator's or predicates'.",
         "row": "A workload row does not fit the signature.",
     }
 )

@@ -24,10 +24,13 @@ from tileops_core.signature.kinds import (
     IntTupleKind,
     Kind,
     MaybeKind,
+    OpaqueKind,
     ScalarKind,
     SeqKind,
     ShapeKind,
+    WordOrKind,
 )
+from tileops_core.spec.entries import AdtValue, plain_text
 
 _NUMBER = ("int", "float", "bool")
 _SCALARS = frozenset({"int", "float", "bool", "str", "complex"})
