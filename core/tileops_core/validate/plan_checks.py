@@ -1,0 +1,192 @@
+"""Whether the code generated from an entry does on its rows what the entry says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tileops_core.errors import ManifestError, SignatureError, TileOpsError
+from tileops_core.plan.build import build_plan
+from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.record.signature_call import Served, SignatureCall
+from tileops_core.signature.branches import TooManyBranches
+from tileops_core.signature.kinds import SeqKind
+from tileops_core.signature.model import Signature, Workload
+from tileops_core.signature.operators import Operator, has_boundary, operators
+from tileops_core.signature.problems import Problems
+from tileops_core.signature.workload import WorkloadCase, instantiate
+from tileops_core.tensor_spec import TensorSpec
+from tileops_core.validate.symbols import Symbols
+
+_NOBODY = Served(None)
+
+
+def check_plan(signature: Signature, problems: Problems, *, rows_stand: bool) -> None:
+    """Generate the entry's functions and run them on every case of every row.
+
+    Args:
+        signature: The entry, with nothing unsolved.
+        problems: Receives what is wrong.
+        rows_stand: Whether the rows passed their own checks; else only generation is tried.
+    """
+    try:
+        plan = build_plan(signature)
+    except ManifestError as error:
+        for problem in error.problems:
+            problems.add(problem.code, problem.message, problem.span, problem.hint)
+        return
+    if not rows_stand:
+        return
+    checker = _Checker(plan, problems)
+    for row in signature.workloads:
+        for small in (False, True) if row.small else (False,):
+            for dtype_case in row.dtype_cases:
+                case = instantiate(signature, row, dtype_case, small=small)
+                checker.check(row, case)
+    checker.symbols()
+
+
+class _Checker:
+    def __init__(self, plan: Plan, problems: Problems) -> None:
+        self.plan = plan
+        self.signature = plan.signature
+        self.problems = problems
+        self.operators = _operators(plan.signature)
+        self.sequences = {i.name for i in self.signature.indices if isinstance(i.kind, SeqKind)}
+        self.branches: dict[Any, tuple[Workload, WorkloadCase]] = {}
+
+    def check(self, row: Workload, case: WorkloadCase) -> None:
+        """Run a case: its indices come back, its effects are a branch, its cost is a count."""
+        try:
+            statics, facts = self._facts(case, _tensors(self.signature, case))
+            results = self.plan.outputs(statics, facts)
+        except SignatureError as error:
+            self._note("row", f"{case.case_id}: the generated checks refuse it: {error}", row)
+            return
+        self._compare(row, case, facts)
+        self._effects(row, case, statics, facts, results)
+        self._cost(row, case, statics)
+        self._keep(row, case, results)
+
+    def _facts(self, case: WorkloadCase, tensors: list[Any]) -> tuple[Statics, Facts]:
+        values = tuple(case.params[param.name] for param in self.signature.params)
+        statics = self.plan.statics(values)
+        return statics, self.plan.check(statics, *tensors)
+
+    def _note(self, code: str, message: str, row: Workload, hint: str = "") -> None:
+        self.problems.add(code, message, row.span, hint)
+
+    def _compare(self, row: Workload, case: WorkloadCase, facts: Facts) -> None:
+        """What the tensors settle is what the row gave."""
+        found = dict(zip(self.plan.fact_names, facts, strict=True))
+        for name, value in case.indices.items():
+            if name in self.sequences:
+                continue
+            settled = found.get(name)
+            if isinstance(settled, torch.dtype):
+                settled = str(settled).removeprefix("torch.")
+            settled = tuple(settled) if isinstance(settled, (tuple, list)) else settled
+            if settled != (tuple(value) if isinstance(value, (tuple, list)) else value):
+                self._note(
+                    "row-inference",
+                    f"{case.case_id}: the row gives {name} = {value}, its tensors say {settled}",
+                    row,
+                    f"write {name} once as a plain axis",
+                )
+
+    def _effects(
+        self, row: Workload, case: WorkloadCase, statics: Statics, facts: Facts,
+        results: tuple[OutputFacts, ...],
+    ) -> None:  # fmt: skip
+        """Writes, absent outputs and counts of reads and writes are those of one operator."""
+        written = self.plan.written(statics, facts)
+        outputs = zip(self.signature.outputs, results, strict=True)
+        without = tuple(output.name for output, result in outputs if result is None)
+        branch = [o for o in self.operators if (o.written, o.without) == (written, without)]
+        if has_boundary(self.signature) and not branch:
+            self._note(
+                "effect-branch",
+                f"{case.case_id} writes {', '.join(written) or 'nothing'} and leaves out "
+                f"{', '.join(without) or 'nothing'}, which is none of the entry's effect branches",
+                row,
+            )
+
+    def _cost(self, row: Workload, case: WorkloadCase, statics: Statics) -> None:
+        if self.signature.roofline is None:
+            return
+        specs = tuple(_tensors(self.signature, case))
+        try:
+            flops, moved = SignatureCall(self.plan, statics, specs, False, _NOBODY).roofline()
+        except (TileOpsError, ArithmeticError, LookupError, ValueError) as error:
+            self._note("roofline", f"{case.case_id}: the roofline cannot be computed: {error}", row)
+            return
+        if flops < 0 or moved < 0 or flops == moved == 0:
+            self._note(
+                "roofline", f"{case.case_id}: {flops} operations and {moved} bytes are no cost", row
+            )
+
+    # -- symbolic lengths -----------------------------------------------------------------
+
+    def _keep(self, row: Workload, case: WorkloadCase, results: tuple[OutputFacts, ...]) -> None:
+        """Remember one case per branch, of lengths that tracing leaves open (not 0 or 1)."""
+        given = [facts for facts in case.inputs.values() if facts is not None]
+        if all(length > 1 for _, shape in given for length in shape):
+            discrete = tuple(
+                value if isinstance(value, (bool, str)) else value is None
+                for value in case.params.values()
+            )
+            there = tuple(facts and facts[0] for facts in case.inputs.values())
+            ranks = tuple(len(shape) for _, shape in given)
+            self.branches.setdefault((discrete, there, ranks), (row, case))
+
+    def symbols(self) -> None:
+        """Checks, outputs and costs of an op with a compile boundary take symbolic lengths."""
+        if not has_boundary(self.signature):
+            return
+        for row, case in self.branches.values():
+            symbols = Symbols()
+            tensors = _tensors(self.signature, case, symbols)
+            try:
+                statics, facts = self._facts(case, tensors)
+                self.plan.outputs(statics, facts)
+                for cost in (self.plan.flops, self.plan.moved):
+                    if cost is not None:
+                        cost(statics, facts, _sizes(self.signature, tensors))
+            except Exception as error:  # whatever torch raises for what a symbol cannot do
+                self._note(
+                    "symbolic",
+                    f"{case.case_id}: with symbolic lengths: {type(error).__name__}: {error}",
+                    row,
+                    "let no expression need the number behind a length",
+                )
+
+
+def _operators(signature: Signature) -> tuple[Operator, ...]:
+    try:
+        return operators(signature)
+    except TooManyBranches:
+        return ()  # told by the static checks
+
+
+def _tensors(
+    signature: Signature, case: WorkloadCase, symbols: Symbols | None = None
+) -> list[TensorSpec | None]:
+    """The case's tensors as specs, with symbols for lengths if asked."""
+    made: list[TensorSpec | None] = []
+    for item in signature.inputs:
+        facts = case.inputs[item.name]
+        if facts is None:
+            made.append(None)
+            continue
+        dtype, shape = facts
+        lengths = shape if symbols is None else tuple(map(symbols.of, shape))
+        made.append(TensorSpec("cpu", getattr(torch, dtype), lengths))
+    return made
+
+
+def _sizes(signature: Signature, tensors: list[TensorSpec | None]) -> dict[str, Any]:
+    sizes: dict[str, Any] = {output.name: 0 for output in signature.outputs}
+    for item, spec in zip(signature.inputs, tensors, strict=True):
+        sizes[item.name] = 0 if spec is None else spec.numel() * spec.dtype.itemsize
+    return sizes

@@ -1,0 +1,111 @@
+"""Leave out what is wrong in an entry, and what reads it, so that the rest can be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from tileops_core.errors import ManifestError
+from tileops_core.signature.build import build_signature
+from tileops_core.signature.model import Signature
+from tileops_core.signature.problems import Problem
+from tileops_core.spans import Span
+from tileops_core.spec.entries import Spec
+
+_ROUNDS = 8
+_DECLARATIONS = (
+    "forall", "params", "inputs", "outputs", "types", "lets", "rules", "roofline", "workloads",
+)  # fmt: skip
+_REMOVABLE = frozenset({"workloads", "rules", "lets", "outputs", "roofline"})
+"""The declarations that an entry can stand without."""
+
+# What dropping a declaration of a kind makes meaningless, by the codes of later checks.
+_ROWS_ALONE = frozenset({"row", "rule-unchecked"})
+_ORDER = frozenset({"unsolved"})
+_BRANCHES = frozenset({"branch-gap", "branch-overlap", "branch-unsettled", "effect-branch"})
+_ALL = _ROWS_ALONE | _ORDER | _BRANCHES | {"no-branch", "too-many-branches"}
+
+
+@attrs.frozen
+class Reduced:
+    """What is left of an entry, and which later findings about it say something of the whole."""
+
+    signature: Signature
+    meaningful: frozenset[str]
+
+
+def reduced(spec: Spec, problems: tuple[Problem, ...]) -> Reduced | None:
+    """The entry without its wrong declarations; None where it cannot stand without them.
+
+    Args:
+        spec: The entry.
+        problems: All that was found in it.
+    """
+    spec = attrs.evolve(spec, problems=())
+    dropped: set[str] = set()
+    for _ in range(_ROUNDS):
+        holders = _holders(spec)
+        for problem in problems:
+            holder = _holder(holders, problem.span)
+            if holder is None:
+                continue  # the entry itself, whose parts stand nevertheless
+            field, item = holder
+            if field not in _REMOVABLE:
+                return None
+            dropped.add(field)
+            spec = _without(spec, field, item)
+        try:
+            return Reduced(build_signature(spec), _meaningful(dropped))
+        except ManifestError as error:
+            problems = error.problems
+    return None
+
+
+def _holders(spec: Spec) -> list[tuple[tuple[int, int], str, Any]]:
+    """Every declaration and where it begins, in the order of the text."""
+    found = []
+    for field in _DECLARATIONS:
+        value = getattr(spec, field)
+        for item in value if isinstance(value, tuple) else [value]:
+            if item is not None:
+                found.append((min((s.line, s.column) for s in _spans(item)), field, item))
+    return sorted(found, key=lambda holder: holder[0])
+
+
+def _holder(holders: list[tuple[tuple[int, int], str, Any]], place: Span) -> tuple[str, Any] | None:
+    """The last declaration that begins at or before a place."""
+    before = [(f, item) for start, f, item in holders if start <= (place.line, place.column)]
+    return before[-1] if before else None
+
+
+def _without(spec: Spec, field: str, item: Any) -> Spec:
+    value = getattr(spec, field)
+    left = tuple(i for i in value if i is not item) if isinstance(value, tuple) else None
+    change: dict[str, Any] = {field: left}
+    return attrs.evolve(spec, **change)
+
+
+def _spans(value: Any) -> set[Span]:
+    """Every place that a declaration knows of its parts."""
+    found: set[Span] = set()
+    if isinstance(value, Span):
+        found.add(value)
+    elif isinstance(value, tuple):
+        found = found.union(*map(_spans, value))
+    elif isinstance(value, Mapping):
+        found = found.union(*map(_spans, value.values()))
+    elif attrs.has(type(value)):
+        for field in attrs.fields(type(value)):
+            found |= _spans(getattr(value, field.name))
+    return found
+
+
+def _meaningful(dropped: set[str]) -> frozenset[str]:
+    meaningful = set(_ALL)
+    if dropped & {"rules"}:
+        meaningful -= _BRANCHES  # a refinement may rule out the branch that is at fault
+    if dropped & {"workloads"}:
+        meaningful -= _ROWS_ALONE  # the row left out may be the one that passes a tensor
+    return frozenset(meaningful)
