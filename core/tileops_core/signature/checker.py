@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from tileops_core.signature.comparisons import Side, check_comparison, is_tuple
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.kinds import (
     BOOL,
@@ -13,6 +14,7 @@ from tileops_core.signature.kinds import (
     FLOAT,
     INT,
     SHAPE,
+    AdtKind,
     AxesKind,
     BoolKind,
     DTypeKind,
@@ -27,7 +29,7 @@ from tileops_core.signature.kinds import (
     is_int,
     is_number,
 )
-from tileops_core.signature.narrowing import NOTHING, Known, implied, members_of
+from tileops_core.signature.narrowing import NOTHING, Known, implied
 from tileops_core.signature.primitives import PRIMITIVES, Argument, Primitive, joined_number
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.types import describe
@@ -146,61 +148,17 @@ class Checker:
         for op, right in expr.rest:
             right_kind = self.kind(right, known)
             if kind is not None and right_kind is not None:
-                self._comparison(left, kind, op, right, right_kind, expr.span)
+                self._comparison((left, kind), op, (right, right_kind), expr.span)
             left, kind = right, right_kind
         return BOOL
 
-    def _comparison(
-        self, left: Expr, kind: Kind, op: str, right: Expr, right_kind: Kind, span: Span
-    ) -> None:
-        for side, side_kind in ((left, kind), (right, right_kind)):
-            if isinstance(side_kind, TensorKind):
+    def _comparison(self, left: Side, op: str, right: Side, span: Span) -> None:
+        for side, kind in (left, right):
+            if isinstance(kind, TensorKind):
                 return self._tensor_read(side)
-            if isinstance(side_kind, MaybeKind):
+            if isinstance(kind, MaybeKind):
                 return self._maybe_none(side, "a value to compare")
-        if op in ("in", "not in"):
-            if not isinstance(right_kind, TupleKind) or not isinstance(right, TupleOf):
-                self.problems.add(
-                    "kind", f"{op} asks for a tuple of values", right.span, "write ('a', 'b')"
-                )
-                return None
-            for item, item_kind in zip(right.items, right_kind.items, strict=True):
-                self._equality(kind, item_kind, item.span)
-            return None
-        if op in ("==", "!="):
-            return self._equality(kind, right_kind, span)
-        if not (is_number(kind) and is_number(right_kind)):
-            wrong = left if not is_number(kind) else right
-            self.problems.add("kind", f"{op} compares numbers", wrong.span)
-        return None
-
-    def _equality(self, left: Kind, right: Kind, span: Span) -> None:
-        if is_number(left) and is_number(right):
-            return
-        for sort in (EnumKind, DTypeKind):
-            if isinstance(left, sort) and isinstance(right, sort):
-                self._overlap(left, right, span)
-                return
-        if isinstance(left, BoolKind) and isinstance(right, BoolKind):
-            return
-        if _is_tuple(left) and _is_tuple(right):
-            return
-        self.problems.add(
-            "kind",
-            f"{describe(left)} is compared with {describe(right)}, which is never equal to it",
-            span,
-        )
-
-    def _overlap(self, left: Kind, right: Kind, span: Span) -> None:
-        one, other = members_of(left), members_of(right)
-        if one is None or other is None or set(one) & set(other):
-            return
-        hint = did_you_mean(other[0], one) or did_you_mean(one[0], other)
-        self.problems.add(
-            "never-equal",
-            f"{listed(one)} and {listed(other)} have nothing in common{hint}",
-            span,
-        )
+        return check_comparison(left, op, right, span, self.problems)
 
     def _bool_op(self, expr: BoolOp, known: Known) -> Kind | None:
         for item in expr.items:
@@ -296,7 +254,7 @@ class Checker:
 
     def _index(self, expr: Index, known: Known) -> Kind | None:
         self.expect(expr.index, is_int, "an int", known)
-        kind = self.expect(expr.value, _is_tuple, "a shape", known)
+        kind = self.expect(expr.value, is_tuple, "a shape", known)
         if isinstance(kind, TupleKind):
             return joined_number(kind.items)
         return kind and (INT if isinstance(kind, IntTupleKind) else DIM)
@@ -318,6 +276,8 @@ class Checker:
         if isinstance(kind, TensorKind):
             self._tensor_read(expr)
             return None
+        if isinstance(kind, AdtKind):
+            return self._field_of_sum(expr, kind)
         if expr.name != "value":
             self.problems.add(
                 "not-in-language", f"{describe(kind)} has no field {expr.name!r}", expr.span
@@ -340,6 +300,34 @@ class Checker:
             return narrowed
         return kind.of if isinstance(kind, MaybeKind) else AxesKind(optional=False)
 
+    def _field_of_sum(self, expr: Field, kind: AdtKind) -> Kind | None:
+        """A field that every form has which the value may be of here; ``kind`` names the form."""
+        if expr.name == "kind":
+            return EnumKind(tuple(form.name for form in kind.constructors))
+        kinds = [form.field(expr.name) for form in kind.constructors]
+        having = [form.name for form in kind.constructors if form.field(expr.name)]
+        found = kinds[0]
+        for other in kinds[1:]:
+            found = _joined(found, other) if found and other else None
+        if found is not None:
+            return found
+        name = expr.value.id if isinstance(expr.value, Name) else "x"
+        if having:
+            self.problems.add(
+                "not-in-branch",
+                f"{expr.name} is a field of {listed(having)} only",
+                expr.span,
+                f"ask {name}.kind == {having[0]!r} first, and read it behind that",
+            )
+        else:
+            fields = {"kind": None} | {f: None for c in kind.constructors for f, _ in c.fields}
+            self.problems.add(
+                "not-in-language",
+                f"{describe(kind)} has no field {expr.name!r}{did_you_mean(expr.name, fields)}",
+                expr.span,
+            )
+        return None
+
     def _each(self, expr: Each, known: Known) -> Kind | None:
         if expr.variable in self.scope.kinds or expr.variable in DTYPES:
             self.problems.add(
@@ -348,7 +336,7 @@ class Checker:
                 expr.span,
             )
             return None
-        sequence = self.expect(expr.sequence, _is_tuple, "a shape or a tuple", known)
+        sequence = self.expect(expr.sequence, is_tuple, "a shape or a tuple", known)
         if sequence is None:
             return None
         if isinstance(sequence, TupleKind):
@@ -382,10 +370,6 @@ class Checker:
             if shape
             else "only present(t) and, in a roofline, bytes(t) take a tensor",
         )
-
-
-def _is_tuple(kind: Kind) -> bool:
-    return isinstance(kind, (ShapeKind, TupleKind, IntTupleKind))
 
 
 def _joined(left: Kind, right: Kind) -> Kind | None:

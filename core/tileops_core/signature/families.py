@@ -45,7 +45,6 @@ from tileops_core.spec.expressions import (
 )
 from tileops_core.suggest import did_you_mean, listed
 
-
 Values: TypeAlias = tuple[Any, ...]
 """A value of each of a family's discriminants: booleans, words, patterns of sealed sums."""
 
@@ -243,9 +242,7 @@ class Families:
         ]
         return all(good)
 
-    def _check_argument(
-        self, arg: Expr, kind: Kind | None, checker: Checker, known: Known
-    ) -> bool:
+    def _check_argument(self, arg: Expr, kind: Kind | None, checker: Checker, known: Known) -> bool:
         if kind is None:
             return False
 

@@ -336,8 +336,7 @@ def _row(node: AnyNode, problems: Problems) -> RowEntry | None:
             name for item in fields.items("some") if (name := text_of(item, what, problems))
         ),
         dtype_cases=tuple(
-            bindings(item, f"{what}: dtype_cases", problems)
-            for item in fields.items("dtype_cases")
+            bindings(item, f"{what}: dtype_cases", problems) for item in fields.items("dtype_cases")
         ),
         small=bindings(small, f"{what}: small", problems) if small else None,
         span=label.span,

@@ -207,7 +207,7 @@ def value_of(scalar: Scalar) -> bool | int | float | str | None:
     if _DATE.fullmatch(text):
         raise Trap(f"YAML 1.1 reads {text} as a date; quote it if it is text")
     if _NOT_FINITE.fullmatch(text):
-        raise Trap(f"YAML 1.1 reads {text} as a float that is not finite; write inf or -inf, nothing here is nan")
+        raise Trap(f"YAML 1.1 reads {text} as a float that is not finite; write inf or -inf")
     if text in ("=", "<<"):
         raise Trap(f"{text} has a special meaning in YAML 1.1; quote it if it is text")
     return text
