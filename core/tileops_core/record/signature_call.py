@@ -7,7 +7,6 @@ took the same route share one record, so a record says what happened, never when
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -18,6 +17,7 @@ import torch
 
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.record.cost import cost_by
 from tileops_core.tensor_spec import TensorSpec
 
 
@@ -182,8 +182,7 @@ class SignatureCall:
         if declared is None:
             raise NotImplementedError(f"{self.op}: its manifest entry states no roofline")
         if declared.func is not None:
-            module, _, attribute = declared.func.rpartition(".")
-            flops, moved = getattr(importlib.import_module(module), attribute)(self)
+            flops, moved = cost_by(self.op, declared.func, self)
             return _whole(self.op, flops), _whole(self.op, moved)
         sizes = {t.name: self.bytes(t.name) for t in self._plan.signature.inputs}
         sizes |= {t.name: self.bytes(t.name) for t in self._plan.signature.outputs}

@@ -96,8 +96,8 @@ class Instance:
             RowFault: The first thing that is wrong.
         """
         self._find()
-        for fault in self._rest():
-            raise fault
+        for wrong in self._rest():
+            raise wrong
 
     def faults(self, seed: int) -> Iterator[str]:
         """What is wrong with the row, as far as it can be told; metadata is made from ``seed``."""
@@ -106,11 +106,9 @@ class Instance:
         except RowFault as fault:
             yield str(fault)
             return
-        sound = True
-        for fault in self._rest():
-            sound = False
-            yield str(fault)
-        if sound:
+        rest = [str(wrong) for wrong in self._rest()]
+        yield from rest
+        if not rest:
             try:
                 self.metadata(seed)
             except RowFault as fault:

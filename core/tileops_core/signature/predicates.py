@@ -48,10 +48,12 @@ class Predicate:
 
 def _in_range(values: Values, low: int, high: int) -> Violation | None:
     """Every value is at least ``low`` and less than ``high``."""
+    message = f"it must lie from {low} to {high - 1}" if low < high else "none is allowed"
+    if not isinstance(values, Sequence):  # a tensor without axes
+        return None if low <= values < high else Violation((), values, message)
     for place, row in _rows(values):
         if len(row) and not (low <= min(row) and max(row) < high):
             i, value = next((i, v) for i, v in enumerate(row) if not low <= v < high)
-            message = f"it must lie from {low} to {high - 1}" if low < high else "none is allowed"
             return Violation((*place, i), value, message)
     return None
 

@@ -81,16 +81,18 @@ def _smaller(instance: Instance) -> Iterator[Instance]:
 def _quantities(instance: Instance) -> list[_Quantity]:
     told = {name for name, _ in _told(instance)}
     found: list[_Quantity] = []
-    declared = [*instance.signature.params, *instance.signature.indices]
-    for item in declared:
-        value = instance.given.get(item.name, instance.params.get(item.name))
-        if isinstance(item.kind, DimKind) and item.name in instance.given.keys() - told:
-            found.append(_Quantity(item.name, value))
-        elif isinstance(item.kind, ShapeKind) and value is not None:
-            found += [_Quantity(item.name, length, axis=i) for i, length in enumerate(value)]
-        elif isinstance(item.kind, SeqKind) and value:
-            found.append(_Quantity(item.name, max(value)))
-            found.append(_Quantity(item.name, len(value), count=True))
+    kinds = {param.name: param.kind for param in instance.signature.params}
+    kinds |= {index.name: index.kind for index in instance.signature.indices}
+    values = {**instance.params, **instance.given}
+    for name, kind in kinds.items():
+        value = values.get(name)
+        if isinstance(kind, DimKind) and name in instance.given.keys() - told:
+            found.append(_Quantity(name, instance.given[name]))
+        elif isinstance(kind, ShapeKind) and value is not None:
+            found += [_Quantity(name, length, axis=i) for i, length in enumerate(value)]
+        elif isinstance(kind, SeqKind) and value:
+            found.append(_Quantity(name, max(value)))
+            found.append(_Quantity(name, len(value), count=True))
     halvable = [quantity for quantity in found if quantity.size > 1]
     return sorted(halvable, key=lambda quantity: -quantity.size)
 
