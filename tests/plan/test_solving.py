@@ -14,7 +14,8 @@ from plan_support import facts, optional, plan, plan_of, signature, solved, spec
 
 from tileops_core.errors import ManifestError, SignatureError
 from tileops_core.plan.build import build_plan
-from tileops_core.signature.solving import LetStep, certain_names, solve
+from tileops_core.signature.solving import certain_names, solve
+from tileops_core.signature.steps import LetStep
 from tileops_core.spans import NOWHERE
 from tileops_core.spec.grammar import parse_expression
 

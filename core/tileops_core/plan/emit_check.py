@@ -17,7 +17,7 @@ from tileops_core.plan.source import SourceWriter
 from tileops_core.signature.kinds import DeviceKind, DTypeKind, TensorKind
 from tileops_core.signature.model import Input, Rule, Signature
 from tileops_core.signature.primitives import PRIMITIVES, PrimitiveError
-from tileops_core.signature.solving import (
+from tileops_core.signature.steps import (
     AxisStep,
     CaseSteps,
     CheckAxis,
