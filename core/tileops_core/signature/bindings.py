@@ -8,7 +8,7 @@ from typing import Any
 
 from tileops_core.signature.evaluate import evaluate
 from tileops_core.signature.model import Signature
-from tileops_core.spec.expressions import Expr
+from tileops_core.spec.expressions import Expr, free_names
 
 
 class MissingIndexError(Exception):
@@ -29,7 +29,9 @@ class Bindings:
 
     def __init__(self, signature: Signature, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
+        # Sorted so that each reads only earlier ones.
         self._lets = {let.name: let.expr for let in signature.lets}
+        self._failed: dict[str, Exception] = {}
         self._indices = {index.name for index in signature.indices}
         self._behind: dict[str, set[str]] = {}
         self._reading: list[set[str]] = []
@@ -55,12 +57,36 @@ class Bindings:
         return self._values.get(name, default)
 
     def _let(self, name: str) -> Any:
-        if name not in self._values:
-            with self.reading() as names:
-                self._values[name] = evaluate(self._lets[name], self)
-            self._behind[name] = names
+        if name not in self._behind:
+            # In the order of their need, because a long chain of them is no deep recursion then.
+            waiting = self._waiting(name)
+            for let in self._lets:
+                if let in waiting:
+                    self._compute(let)
         self._note(self._behind[name])
+        if name in self._failed:
+            raise self._failed[name]
         return self._values[name]
+
+    def _waiting(self, name: str) -> set[str]:
+        """A quantity and those that it may read, as far as they are not computed."""
+        found: set[str] = set()
+        todo = [name]
+        while todo:
+            let = todo.pop()
+            if let not in found and let not in self._behind:
+                found.add(let)
+                todo += [n for n in free_names(self._lets[let]) if n in self._lets]
+        return found
+
+    def _compute(self, name: str) -> None:
+        """Compute a quantity; that it has no value matters to those who read it alone."""
+        with self.reading() as names:
+            try:
+                self._values[name] = evaluate(self._lets[name], self)
+            except (MissingIndexError, ValueError, ArithmeticError, LookupError) as error:
+                self._failed[name] = error
+        self._behind[name] = names
 
     def _note(self, names: set[str]) -> None:
         for reading in self._reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ import attrs
 from tileops_core.signature.checker import Checker, Scope
 from tileops_core.signature.combos import build_combos
 from tileops_core.signature.composition import build_composition
+from tileops_core.signature.coverage import check_coverage
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.effects import check_effects
 from tileops_core.signature.entry_hash import entry_hash
@@ -25,6 +27,7 @@ from tileops_core.signature.kinds import (
 from tileops_core.signature.metadata import MetadataChecker, check_row_only, row_only_indices
 from tileops_core.signature.model import (
     REQUIRED,
+    DTypeCombos,
     IndexDecl,
     Input,
     Let,
@@ -51,6 +54,8 @@ from tileops_core.spec.entries import (
 )
 from tileops_core.spec.expressions import Expr, FamilyUse
 from tileops_core.spec.shared_types import SharedTypes
+
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)+", re.ASCII)
 
 # The constructor's own names, a constant of the language, and what generated code calls.
 _RESERVED = frozenset(
@@ -83,15 +88,16 @@ class _Builder:
         self.shared = SharedKindsOf(types, problems)
         self.indices = {entry.name: self._index_kind(entry.kind) for entry in spec.forall}
         self.params = {entry.name: self._param_kind(entry) for entry in spec.params}
-        self.tensors = (*spec.inputs, *spec.outputs)
+        self.given = (*spec.inputs, *(e.tensor for e in spec.params if e.tensor))
+        self.tensors = (*self.given, *spec.outputs)
         self.kinds: dict[str, Kind | None] = {**self.indices, **self.params}
         self.kinds.update(dict.fromkeys((t.name for t in self.tensors), TENSOR))
         self.kinds.update(dict.fromkeys((entry.name for entry in spec.lets), None))
-        self.given = (*spec.inputs, *(e.tensor for e in spec.params if e.tensor))
         self.optional = frozenset(e.name for e in self.given if e.optional is not False)
         self.checker = Checker(Scope(self.kinds, problems, self.optional))
         self.metadata = MetadataChecker(self.checker.scope, spec.inputs)
-        self.phases = Phases(self.params, self.indices, (tensor.name for tensor in self.tensors))
+        called = (tensor.name for tensor in (*spec.inputs, *spec.outputs))
+        self.phases = Phases(self.params, self.indices, called)
         self.degrees = Degrees(problems)
 
     def build(self) -> Signature:
@@ -105,7 +111,8 @@ class _Builder:
         inputs = tuple(self._input(entry, families) for entry in spec.inputs)
         outputs = tuple(self._output(entry, families) for entry in spec.outputs)
         families.note_unused()
-        rules = tuple(self._rules())
+        combos = build_combos(spec.dtype_combos, self.indices, self.params, problems)
+        rules = tuple(self._rules(combos))
         roofline = self._roofline()
         row_only = self._check_sources((*inputs, *(p.tensor for p in params if p.tensor)))
         check_effects(inputs, outputs, spec.outputs, problems)
@@ -131,9 +138,11 @@ class _Builder:
             entry_hash="",
             span=spec.span,
             adts=tuple(self.shared.used.values()),
-            dtype_combos=build_combos(spec.dtype_combos, self.indices, self.params, problems),
+            dtype_combos=combos,
             composition=build_composition(spec, problems),
         )
+        if not len(problems):
+            check_coverage(signature, self.tensors, families, problems)
         return attrs.evolve(signature, entry_hash=entry_hash(signature))
 
     def _broken(self) -> frozenset[str]:
@@ -168,6 +177,7 @@ class _Builder:
 
     def _check_names(self) -> None:
         buffers = {entry.name for entry in self.spec.outputs if entry.buffer}
+        takes_out = buffers or {entry.name for entry in self.spec.inputs}
         groups: tuple[tuple[str, Iterable[Any]], ...] = (
             ("an index", self.spec.forall),
             ("a parameter", self.spec.params),
@@ -189,14 +199,14 @@ class _Builder:
                 if (
                     entry.name in _RESERVED
                     or entry.name in DTYPES
-                    or (entry.name == "out" and entry.name not in buffers)
+                    or (entry.name == "out" and "out" not in takes_out)
                 ):
                     self.problems.add(
                         "bad-name",
                         f"{entry.name!r} has a meaning of its own",
                         entry.span,
-                        "self, target, inf, dtype names, and out but for an output's buffer, are "
-                        "not declared",
+                        "self, target, inf and dtype names are not declared, and out only where "
+                        "the caller passes it",
                     )
 
     def _param(self, entry: ParamEntry, families: Families) -> Param:
@@ -319,7 +329,9 @@ class _Builder:
                 )
         return condition
 
-    def _rules(self) -> Iterable[Rule]:
+    def _rules(self, combos: DTypeCombos | None) -> Iterable[Rule]:
+        if combos is not None:
+            yield Rule(combos.condition(), combos.text, "domain", combos.span)
         for entry in self.spec.rules:
             if entry.expr is None:
                 continue
@@ -354,6 +366,13 @@ class _Builder:
                     "divide with // or ceil_div, and keep floats out",
                 )
             self.degrees.check(expr)
+        if entry.func is not None and not _DOTTED.fullmatch(entry.func):
+            self.problems.add(
+                "wrong-value",
+                f"roofline: func is {entry.func!r}, the dotted name of a function is due",
+                entry.span,
+                "write package.module.function",
+            )
         return Roofline(entry.flops, entry.bytes, entry.func, entry.span)
 
     def _check_sources(self, tensors: tuple[Input, ...]) -> frozenset[str]:

@@ -307,5 +307,5 @@ def _faults(what: str = "") -> Iterator[None]:
         yield
     except MissingIndexError as error:
         raise RowFault(f"its branch uses {error}, which the row does not give") from None
-    except (ValueError, ArithmeticError, IndexError) as error:
+    except (ValueError, ArithmeticError, LookupError) as error:
         raise RowFault(f"{what}{error}") from None
