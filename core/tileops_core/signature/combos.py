@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tileops_core.signature.kinds import DTypeKind, Kind, MaybeKind
+from tileops_core.signature.kinds import DTypeKind, Kind
 from tileops_core.signature.model import DTypeCombos
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.types import misfit
@@ -29,7 +29,8 @@ def build_combos(
     """
     if not rows:
         return None
-    kinds = {name: kind for name, kind in {**indices, **params}.items() if _is_dtype(kind)}
+    declared = {**indices, **params}
+    kinds = {name: kind for name, kind in declared.items() if isinstance(kind, DTypeKind)}
     names = tuple(rows[0].dtypes)
     if not set(names) <= kinds.keys() or len(names) < 2 or not set(names) & indices.keys():
         unknown = next((name for name in names if name not in kinds), "")
@@ -52,8 +53,7 @@ def build_combos(
             )
             continue
         for name, written in row.dtypes.items():
-            kind = kinds[name]
-            if kind is not None and (why := misfit(written.value, kind)):
+            if why := misfit(written.value, kinds[name]):
                 problems.add("dtype-combos", f"dtype_combos: {name}: {why}", written.span)
         values = tuple(row.dtypes[name].value for name in names)
         if values in found:
@@ -67,16 +67,15 @@ def build_combos(
 
 def _check_members(
     names: tuple[str, ...],
-    kinds: Mapping[str, Kind | None],
+    kinds: Mapping[str, DTypeKind],
     found: Mapping[tuple[Any, ...], int],
     rows: tuple[ComboEntry, ...],
     problems: Problems,
 ) -> None:
     """Note dtypes that a name may have by its kind and has in no row."""
     for at, name in enumerate(names):
-        kind = kinds[name]
-        members = kind.members if isinstance(kind, DTypeKind) else None
-        missing = [m for m in members or () if m not in {values[at] for values in found}]
+        there = {values[at] for values in found}
+        missing = [member for member in kinds[name].members or () if member not in there]
         if missing:
             problems.add(
                 "dtype-combos",
@@ -84,7 +83,3 @@ def _check_members(
                 rows[0].span,
                 f"add the row, or take {missing[0]} out of the kind of {name}",
             )
-
-
-def _is_dtype(kind: Kind | None) -> bool:
-    return isinstance(kind.of if isinstance(kind, MaybeKind) else kind, DTypeKind)

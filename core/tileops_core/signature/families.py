@@ -161,15 +161,15 @@ class Families:
             if not fitting:
                 self.problems.add(
                     "family-match",
-                    f"{entry.name}: {_show(case.when)} is no value of its discriminants",
+                    f"{entry.name}: {show_values(case.when)} is no value of its discriminants",
                     case.span,
-                    "they are " + ", ".join(map(_show, every)),
+                    "they are " + ", ".join(map(show_values, every)),
                 )
             for value in fitting:
                 if value in seen:
                     self.problems.add(
                         "family-overlap",
-                        f"{entry.name}: {_show(value)} has a case already, on line "
+                        f"{entry.name}: {show_values(value)} has a case already, on line "
                         f"{seen[value].span.line}",
                         case.span,
                     )
@@ -388,6 +388,7 @@ def _substituted(value: Any, arguments: Mapping[str, Expr]) -> Any:
     return value
 
 
-def _show(values: tuple[Any, ...]) -> str:
+def show_values(values: Values) -> str:
+    """Values of discriminants as an entry writes them."""
     shown = [repr(v) if isinstance(v, str) else plain_text(v) for v in values]
     return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"

@@ -14,7 +14,7 @@ import attrs
 
 from tileops_core.signature.kinds import AdtKind, Kind, OpaqueKind
 from tileops_core.spans import Span
-from tileops_core.spec.expressions import Call, Expr
+from tileops_core.spec.expressions import Call, Compare, Expr, Name, TupleOf
 
 
 class _Required:
@@ -160,12 +160,29 @@ class DTypeCombos:
     """Which dtypes of several indices and parameters go together; any other choice is refused."""
 
     names: tuple[str, ...]
-    rows: tuple[tuple[str | None, ...], ...]
+    rows: tuple[tuple[str, ...], ...]
     span: Span = attrs.field(eq=False)
 
     def allow(self, dtypes: Mapping[str, Any]) -> bool:
         """Whether these dtypes, by short names, stand in one row."""
         return tuple(dtypes[name] for name in self.names) in self.rows
+
+    @property
+    def text(self) -> str:
+        """The rows as a condition: ``(T, KV) in ((float16, float16), ...)``."""
+        rows = ", ".join(f"({', '.join(row)})" for row in self.rows)
+        return f"({', '.join(self.names)}) in ({rows},)"
+
+    def condition(self) -> Expr:
+        """The rows as a refinement."""
+
+        def together(names: tuple[str, ...]) -> TupleOf:
+            return TupleOf(
+                items=tuple(Name(id=name, span=self.span) for name in names), span=self.span
+            )
+
+        rows = TupleOf(items=tuple(map(together, self.rows)), span=self.span)
+        return Compare(first=together(self.names), rest=(("in", rows),), span=self.span)
 
 
 @attrs.frozen(slots=True)

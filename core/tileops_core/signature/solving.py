@@ -41,6 +41,7 @@ from tileops_core.spec.expressions import (
     IfElse,
     Name,
     Splice,
+    Unary,
     free_names,
 )
 
@@ -146,6 +147,18 @@ class _Solver:
         coefficient, rest = linear
         return SolveAxis(before, name, coefficient, rest, name in self.perhaps, item)
 
+    def lifted(self, case: ShapeCase) -> Iterator[ShapeCase]:
+        """A case, once for each answer to a condition that an axis to be solved hangs on."""
+        for item in case.axes:
+            if isinstance(item, IfElse) and self.missing(item):
+                if self.missing(item.condition):
+                    continue
+                for truth in (True, False):
+                    axes = tuple(_chosen(axis, item.condition, truth) for axis in case.axes)
+                    yield from self.lifted(ShapeCase(_when(case.when, item.condition, truth), axes))
+                return
+        yield case
+
     # -- one input ------------------------------------------------------------------------
 
     def tensor_step(self, tensor: Input, *, partly: bool = False) -> TensorStep | None:
@@ -161,7 +174,8 @@ class _Solver:
             binds = tensor.dtype.id
         if any(case.when is not None and self.missing(case.when) for case in tensor.shape):
             return None
-        cases = [self.case_steps(case, partly=partly) for case in tensor.shape]
+        shape = [lifted for case in tensor.shape for lifted in self.lifted(case)]
+        cases = [self.case_steps(case, partly=partly) for case in shape]
         if any(c is None for c in cases):
             return None
         return TensorStep(
@@ -312,6 +326,21 @@ class _Solver:
                 sometimes, *exprs, only_if=when, unless=output.nullable
             )
         return never | sometimes
+
+
+def _chosen(axis: Expr, condition: Expr, truth: bool) -> Expr:
+    """An axis under a condition's answer."""
+    if isinstance(axis, IfElse) and axis.condition == condition:
+        return axis.then if truth else axis.otherwise
+    return axis
+
+
+def _when(outer: Expr | None, condition: Expr, truth: bool) -> Expr:
+    """A case's condition, and that another one holds or does not."""
+    inner = condition if truth else Unary(op="not", operand=condition, span=condition.span)
+    if outer is None:
+        return inner
+    return BoolOp(op="and", items=(outer, inner), span=condition.span)
 
 
 def _is_whole(step: TensorStep) -> bool:
