@@ -215,6 +215,11 @@ PROBLEMS = [
             "outputs__z": {"dtype": "T", "shape": "[M]", "buffer": "out"},
         },
     ),
+    # metadata
+    (
+        "metadata",
+        {"inputs__w": {"dtype": "int32", "shape": "[N]", "optional": True, "values": "ones(N)"}},
+    ),
     # rows
     ("row", row(label="two words")),
     ("row", row(label="a-label-of-more-than-24-characters")),

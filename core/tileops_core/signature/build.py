@@ -386,7 +386,7 @@ class _Builder:
                 return frozenset()  # the family is at fault, and that is noted
             for part in (entry.dtype, *parts):
                 carried |= names_in(part)
-        row_only = row_only_indices(self.indices, carried, tensors)
+        row_only = row_only_indices(self.indices, carried, self.spec.inputs)
         for index in self.spec.forall:
             if index.name in carried | row_only:
                 continue

@@ -18,7 +18,7 @@ from tileops_core.signature.primitives import PRIMITIVES, Argument, Primitive
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.rules import names_in
 from tileops_core.signature.values import LISTS
-from tileops_core.spec.entries import InputEntry, RuleEntry
+from tileops_core.spec.entries import UNREADABLE, InputEntry, RuleEntry
 from tileops_core.spec.expressions import Call, Expr, Name, Splice
 from tileops_core.suggest import did_you_mean, listed
 
@@ -58,7 +58,7 @@ class MetadataChecker:
         return attrs.evolve(tensor, values=values, requires=requires)
 
     def _values(self, entry: InputEntry) -> Call | None:
-        if entry.values is None:
+        if entry.values is None or entry.values is UNREADABLE:
             return None
         checker = Checker(attrs.evolve(self.scope, functions=ROW_FUNCTIONS))
         return self._call(entry.values, f"{entry.name}: values", GENERATORS, checker)
@@ -157,14 +157,17 @@ class MetadataChecker:
 
 
 def row_only_indices(
-    indices: Iterable[str], carried: Iterable[str], inputs: Iterable[Input]
+    indices: Iterable[str], carried: Iterable[str], entries: Iterable[InputEntry]
 ) -> frozenset[str]:
-    """The indices that no tensor carries and generators read: rows give them, calls do not."""
-    read: set[str] = set()
-    for item in inputs:
-        if item.values is not None:
-            read |= names_in(item.values)
-    return frozenset((set(indices) - set(carried)) & read)
+    """The indices that no tensor carries and ``values`` read: rows give them, calls do not."""
+    loose = frozenset(indices) - frozenset(carried)
+    read: frozenset[str] = frozenset()
+    for entry in entries:
+        if entry.values is UNREADABLE:
+            return loose  # it may read any of them
+        if entry.values is not None:
+            read |= names_in(entry.values)
+    return loose & read
 
 
 def check_row_only(

@@ -55,7 +55,8 @@ class TensorEntry:
 class InputEntry(TensorEntry):
     """An input; a condition that could not be parsed is None.
 
-    ``values`` says how a row makes the tensor's values, ``requires`` what any values must meet.
+    ``values`` says how a row makes the tensor's values (``UNREADABLE`` if that is there and could
+    not be read), ``requires`` what any values must meet.
     """
 
     optional: bool | Expr | None

@@ -116,9 +116,12 @@ def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEnt
     if value := fields.node("default"):
         default = plain_value(value, f"{name}: default", problems)
         default = default or Written(UNREADABLE, value.span)
+    stated = fields.written_text("type")
+    if stated is not None and not stated.value:
+        problems.add("wrong-value", f"{name}: type is empty, the name of a type is due", span)
     return ParamEntry(
         name=name,
-        type=fields.written_text("type") or Written("", span),
+        type=stated or Written("", span),
         default=default,
         kw_only=fields.flag("kw_only"),
         tensor=None,
@@ -182,7 +185,7 @@ def _input(name: str, span: Span, node: AnyNode, problems: Problems) -> InputEnt
         mutated=fields.condition("mutated"),
         write_only=fields.flag("write_only"),
         on_cpu=device == "cpu",
-        values=fields.expression("values"),
+        values=fields.expression("values") or (UNREADABLE if fields.has("values") else None),
         requires=tuple(
             rule_of(item, problems, f"{name}: requires") for item in fields.items("requires")
         ),
