@@ -9,12 +9,22 @@ discriminants that some condition reads together, never over all of them.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tileops_core.signature.evaluate import evaluate
-from tileops_core.signature.kinds import BoolKind, DTypeKind, EnumKind, Kind, MaybeKind
+from tileops_core.signature.kinds import (
+    AdtKind,
+    BoolKind,
+    Constructor,
+    DTypeKind,
+    EnumKind,
+    Kind,
+    MaybeKind,
+)
 from tileops_core.signature.model import Input, Rule, ShapeCase, Signature
+from tileops_core.spec.entries import AdtValue
 from tileops_core.spec.expressions import (
     Binary,
     BoolOp,
@@ -73,16 +83,20 @@ class Branches:
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
-        self.inputs = {item.name: item for item in signature.inputs}
+        self.kinds = signature._kinds()
+        tensors = (*signature.inputs, *signature.construction_tensors)
+        self.inputs = {item.name: item for item in tensors}
         self.lets = {let.name: let.expr for let in signature.lets}
         self.values: dict[str, tuple[Any, ...]] = {}
         for param in signature.params:
             self.values.update(_values_of(param.name, param.kind))
         for index in signature.indices:
             self.values.update(_values_of(index.name, index.kind))
-        for item in signature.inputs:
+        for item in tensors:
             if item.optional is True:
                 self.values[f"present({item.name})"] = (False, True)
+        self.count = 0
+        """How many combinations have been gone through."""
         self._keys: dict[Expr, frozenset[Key]] = {}
         self._accepted: dict[frozenset[Key], tuple[Given, ...]] = {}
         self.restrictions = tuple(r for r in signature.rules if self._restricts(r))
@@ -149,11 +163,20 @@ class Branches:
         if isinstance(expr, Name):
             if expr.id in self.lets:
                 return self._is_finite(self.lets[expr.id])
-            kinds = self.signature._kinds()
-            return expr.id in self.values or expr.id not in kinds
+            return expr.id in self.values or expr.id not in self.kinds
+        if isinstance(expr, Field):
+            return self._is_finite(expr.value) and self._is_finite_field(expr)
         if isinstance(expr, Call) and expr.function == "present":
             return True
         return all(map(self._is_finite, expr.children()))
+
+    def _is_finite_field(self, expr: Field) -> bool:
+        """Whether the values of a sealed sum that are told apart tell this field too."""
+        kind = self.kinds.get(expr.value.id) if isinstance(expr.value, Name) else None
+        if not isinstance(kind, AdtKind) or expr.name == "kind":
+            return True
+        found = [form.field(expr.name) for form in kind.constructors]
+        return all(field is None or _finite(field) for field in found)
 
     def _restricts(self, rule: Rule) -> bool:
         """Whether a refinement reads discriminants only, so that it rules combinations out."""
@@ -173,8 +196,8 @@ class Branches:
                 return value
             case Name(id=name):
                 return self._named(name, given)
-            case Field(value=value, name="value"):
-                return self.value(value, given)
+            case Field(value=value, name=name):
+                return self._field(self.value(value, given), name)
             case Unary(op=op, operand=operand):
                 value = self.value(operand, given)
                 if value is UNKNOWN:
@@ -199,7 +222,14 @@ class Branches:
             return self.value(self.lets[name], given)
         if given.get(f"present({name})") is False:
             return None
-        return UNKNOWN if name in self.signature._kinds() else name
+        return UNKNOWN if name in self.kinds else name
+
+    def _field(self, value: Any, name: str) -> Any:
+        if name == "value" or value is UNKNOWN:
+            return value
+        if not isinstance(value, AdtValue):
+            return UNKNOWN if value is None else getattr(value, name, UNKNOWN)
+        return value.kind if name == "kind" else dict(value.fields).get(name, UNKNOWN)
 
     def _there(self, name: str, given: Given) -> Any:
         if name in self.inputs:
@@ -230,8 +260,8 @@ class Branches:
             return self._compared(expr, given) if isinstance(expr, Compare) else UNKNOWN
         try:
             return evaluate(expr, values)
-        except (ValueError, ArithmeticError, LookupError, TypeError):
-            return UNKNOWN  # out of a primitive's domain; whoever calls refuses it there
+        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
+            return UNKNOWN  # out of a primitive's domain, or a field that is not told apart
 
     def _compared(self, expr: Compare, given: Given) -> Any:
         """A chain of which some part is a condition itself, as ``present(a) == (T == b)``."""
@@ -294,29 +324,39 @@ class Branches:
         group, rules = self._group(frozenset(keys))
         if group not in self._accepted:
             self._accepted[group] = tuple(self._enumerate(group, rules))
+            self.count += len(self._accepted[group])
         return self._accepted[group]
 
     def _group(self, keys: frozenset[Key]) -> tuple[frozenset[Key], list[Rule]]:
         """The discriminants and all that refinements tie to them."""
+        combos = self.signature.dtype_combos
+        together = frozenset[Key](combos.names if combos is not None else ())
         rules: list[Rule] = []
         waiting = list(self.restrictions)
-        while tied := [rule for rule in waiting if self.keys(rule.expr) & keys]:
+        while True:
+            tied = [rule for rule in waiting if self.keys(rule.expr) & keys]
+            if not tied and (together <= keys or not together & keys):
+                return keys, rules
             rules += tied
             waiting = [rule for rule in waiting if rule not in tied]
             keys = keys.union(*(self.keys(rule.expr) for rule in tied))
-        return keys, rules
+            keys |= together if together & keys else frozenset()
 
     def _enumerate(self, group: frozenset[Key], rules: list[Rule]) -> Iterator[Given]:
         order = sorted(group, key=lambda key: (not isinstance(key, str), str(key)))
-        choices = [self.values.get(k, (False, True)) if isinstance(k, str) else (False, True)
-                   for k in order]  # fmt: skip
-        count = 1
-        for choice in choices:
-            count *= len(choice)
+        choices = [
+            self.values.get(key, (False, True)) if isinstance(key, str) else (False, True)
+            for key in order
+        ]
+        count = math.prod(map(len, choices))
         if count > MAX_BRANCHES:
             raise TooManyBranches(group, count)
+        combos = self.signature.dtype_combos
+        related = combos if combos is not None and set(combos.names) <= group else None
         for combination in itertools.product(*choices):
             given = dict(zip(order, combination, strict=True))
+            if related is not None and not related.allow(given):  # type: ignore[arg-type]
+                continue
             if all(self.value(rule.expr, given) is not False for rule in rules):
                 yield given
 
@@ -324,17 +364,30 @@ class Branches:
 def _values_of(name: str, kind: Kind) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """The discriminant that a declared name is, if it is one, and its values."""
     inner = kind.of if isinstance(kind, MaybeKind) else kind
-    finite: tuple[Any, ...] | None = None
-    if isinstance(inner, BoolKind):
-        finite = (False, True)
-    elif isinstance(inner, EnumKind):
-        finite = inner.words
-    elif isinstance(inner, DTypeKind):
-        finite = inner.members
-    if finite is not None:
+    finite = _finite(inner)
+    if finite:
         yield name, (None, *finite) if isinstance(kind, MaybeKind) else finite
     elif isinstance(kind, MaybeKind) or getattr(kind, "optional", False):
         yield f"present({name})", (False, True)
+
+
+def _finite(kind: Kind) -> tuple[Any, ...]:
+    """The values of a kind that has finitely many; of a sealed sum, those told apart by its form
+    and its finite fields.
+    """
+    if isinstance(kind, BoolKind):
+        return (False, True)
+    if isinstance(kind, EnumKind):
+        return kind.words
+    if isinstance(kind, AdtKind):
+        return tuple(value for form in kind.constructors for value in _values_of_form(form))
+    return (kind.members or ()) if isinstance(kind, DTypeKind) else ()
+
+
+def _values_of_form(form: Constructor) -> Iterator[AdtValue]:
+    fields = [(name, _finite(kind)) for name, kind in form.fields if _finite(kind)]
+    for chosen in itertools.product(*(values for _, values in fields)):
+        yield AdtValue(form.name, tuple(zip((name for name, _ in fields), chosen, strict=True)))
 
 
 def _joined(values: list[Any], is_and: bool) -> Any:

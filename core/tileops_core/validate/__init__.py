@@ -8,13 +8,15 @@ entries import no torch; those of code (``code=True``) import the ops.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tileops_core.spec.catalogue import load_spec_from
-from tileops_core.validate.entry_checks import Checked, check_entry
-from tileops_core.validate.files import Files
+from tileops_core.spec.entries import Spec
+from tileops_core.validate.entry_checks import check_entry
+from tileops_core.validate.files import Entry, Files, Home
 from tileops_core.validate.report import Counts, Finding, Report, in_order
 
 if TYPE_CHECKING:
@@ -24,9 +26,6 @@ __all__ = ["Counts", "Finding", "Report", "validate"]
 
 Source: TypeAlias = "str | os.PathLike[str] | type[Op]"
 Progress: TypeAlias = "Callable[[int, int, str], None]"
-
-OWN = "the library"
-STATED = "a class"
 
 
 def validate(
@@ -58,37 +57,68 @@ def validate(
     for number, entry in enumerate(files.entries):
         if progress is not None:
             progress(number, len(files.entries), entry.spec.op)
-        checked = check_entry(entry.spec)
-        counts.add(checked.counts)
-        findings += [Finding.of(problem, entry.spec.op) for problem in checked.problems]
-        if code:
-            findings += _of_code(checked, entry.home == OWN, counts)
-    return Report(in_order(findings), counts)
+        try:
+            findings += _of_entry(entry, code, counts)
+        except Exception as error:
+            findings.append(_of_library(entry.spec, error))
+    return Report(in_order(findings), counts, tuple(_notes(files.entries)) if code else ())
 
 
-def _of_code(checked: Checked, own: bool, counts: Counts) -> list[Finding]:
-    from tileops_core.validate.code_checks import check_code
+def _notes(entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        roofline = entry.spec.roofline
+        if entry.home is Home.FILE and roofline is not None and roofline.func is not None:
+            yield (
+                f"{entry.spec.op}: its cost function {roofline.func} was not run, because nobody "
+                "installed its file"
+            )
 
-    problems = check_code(checked, own=own, counts=counts)
-    return [Finding.of(problem, checked.spec.op) for problem in problems]
+
+def _of_entry(entry: Entry, code: bool, counts: Counts) -> list[Finding]:
+    checked = check_entry(entry.spec, entry.types)
+    counts.add(checked.counts)
+    problems = [*checked.problems]
+    if code:
+        from tileops_core.validate.code_checks import check_code
+
+        problems += check_code(
+            checked,
+            own=entry.home is Home.LIBRARY,
+            installed=entry.home is not Home.FILE,
+            counts=counts,
+        )
+    return [Finding.of(problem, entry.spec.op) for problem in problems]
 
 
-def _sources(paths: Iterable[Source] | Source | None, code: bool) -> list[tuple[Path | Any, str]]:
+def _of_library(spec: Spec, error: Exception) -> Finding:
+    """A failure of the checks themselves: no other entry suffers from it, and it is not silent."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{place.filename.rpartition('tileops_core')[2].lstrip('/')}:{place.lineno}"
+    return Finding(
+        "library-fault",
+        f"the checks themselves fail on this entry: {type(error).__name__}: {error} ({where})",
+        spec.op,
+        spec.span,
+        "please report it, with the entry",
+    )
+
+
+def _sources(paths: Iterable[Source] | Source | None, code: bool) -> list[tuple[Path | Any, Home]]:
     if paths is None:
         return _installed(code)
     if isinstance(paths, (str, os.PathLike, type)):
         paths = (paths,)
-    found: list[tuple[Any, str]] = []
+    found: list[tuple[Any, Home]] = []
     own = _own_manifest()
     for item in paths:
         if isinstance(item, type):
             if getattr(item, "spec", None) is None:
                 raise TypeError(f"{item.__name__} states no entry as its attribute spec")
-            found.append((item, STATED))
+            found.append((item, Home.INSTALLED))
         else:
             path = Path(item)
             inside = path.resolve().is_relative_to(own)
-            found.append((path, OWN if inside else os.fspath(item)))
+            found.append((path, Home.LIBRARY if inside else Home.FILE))
     return found
 
 
@@ -98,14 +128,14 @@ def _own_manifest() -> Path:
     return Path(str(files("tileops_manifest"))).resolve()
 
 
-def _installed(code: bool) -> list[tuple[Path | Any, str]]:
+def _installed(code: bool) -> list[tuple[Path | Any, Home]]:
     """The library's manifest; spec files that backends name; classes that loading them made."""
     from tileops_core.backend.registry import REGISTRY
 
-    found: list[tuple[Any, str]] = [(_own_manifest(), OWN)]
-    found += [(Path(path), path) for path in REGISTRY.manifest_paths()]
+    found: list[tuple[Any, Home]] = [(_own_manifest(), Home.LIBRARY)]
+    found += [(Path(path), Home.INSTALLED) for path in REGISTRY.manifest_paths()]
     if code:
         from tileops_core.op.definition import living_classes
 
-        found += [(c, STATED) for c in living_classes().values() if "spec" in c.__dict__]
+        found += [(c, Home.INSTALLED) for c in living_classes().values() if "spec" in c.__dict__]
     return found

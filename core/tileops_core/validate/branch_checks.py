@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
 
-from tileops_core.signature.branches import UNKNOWN, Branches, Given, Key, TooManyBranches
-from tileops_core.signature.model import Input, Output, Signature, TensorDecl
+from tileops_core.signature.branches import Branches, Key, TooManyBranches
+from tileops_core.signature.model import Signature
 from tileops_core.signature.operators import operators
 from tileops_core.signature.problems import Problems
-from tileops_core.signature.solving import OpenRun, Solution, SolveAxis, TensorStep
+from tileops_core.signature.settled import Settled, settled_by
+from tileops_core.signature.solving import Solution
+from tileops_core.signature.steps import TensorStep
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Expr
 
 
 def check_branches(signature: Signature, solution: Solution, problems: Problems) -> int:
-    """Check cases, indices and effects on every branch; how many combinations that were.
+    """Check refinements, indices and effects on every branch; how many combinations that were.
 
     Args:
         signature: The entry.
@@ -25,7 +27,7 @@ def check_branches(signature: Signature, solution: Solution, problems: Problems)
         problems: Receives what is wrong.
     """
     checker = _Checker(signature, solution, problems)
-    for check in (checker.rules, checker.cases, checker.indices, checker.effects):
+    for check in (checker.rules, checker.indices, checker.effects):
         try:
             check()
         except TooManyBranches as error:
@@ -35,7 +37,7 @@ def check_branches(signature: Signature, solution: Solution, problems: Problems)
                 signature.span,
                 "let fewer of them stand in one condition or refinement",
             )
-    return checker.count
+    return checker.branches.count
 
 
 @attrs.frozen
@@ -54,60 +56,22 @@ class _Checker:
         self.signature = signature
         self.problems = problems
         self.branches = Branches(signature)
-        self.steps = {s.tensor.name: s for s in solution.steps if isinstance(s, TensorStep)}
-        self.certain = {name for step in self.steps.values() for name in _always(step)}
-        self.count = 0
-
-    def accepted(self, keys: Iterable[Key]) -> tuple[Given, ...]:
-        """The combinations of some discriminants; counted."""
-        found = self.branches.accepted(keys)
-        self.count += len(found)
-        return found
+        steps = [*solution.construction]
+        steps += [step for step in solution.steps if isinstance(step, TensorStep)]
+        self.settled = Settled(signature, steps, self.branches)
+        self.certain = {name for step in steps for name in _always(step)}
 
     # -- refinements over discriminants ---------------------------------------------------
 
     def rules(self) -> None:
         """Some combination must be left."""
         for rule in self.branches.restrictions:
-            if not self.accepted(self.branches.keys(rule.expr)):
+            if not self.branches.accepted(self.branches.keys(rule.expr)):
                 self.problems.add(
                     "no-branch",
                     f"together with the others that read the same, {rule.text} allows nothing",
                     rule.span,
                 )
-
-    # -- type families --------------------------------------------------------------------
-
-    def cases(self) -> None:
-        """Each tensor has one shape wherever it is there."""
-        for tensor in (*self.signature.inputs, *self.signature.outputs):
-            conditions = [case.when for case in tensor.shape if case.when is not None]
-            keys = set[Key]().union(*map(self.branches.keys, conditions), self._presence(tensor))
-            gaps, overlaps = [], []
-            for given in self.accepted(keys) if conditions else ():
-                if self._absent(tensor, given):
-                    continue
-                holding = self.branches.case_of(tensor.shape, given)
-                if not holding:
-                    gaps.append(given)
-                elif sum(value is not UNKNOWN for _, value in holding) > 1:
-                    overlaps.append(given)
-            self._note("branch-gap", f"{tensor.name} has no shape", gaps, keys, tensor.shape_span)
-            self._note(
-                "branch-overlap", f"{tensor.name} has two shapes", overlaps, keys, tensor.shape_span
-            )
-
-    def _presence(self, tensor: TensorDecl) -> Iterable[Key]:
-        if isinstance(tensor, Input):
-            return self.branches.keys_of_input(tensor)
-        nullable = tensor.nullable if isinstance(tensor, Output) else None
-        return self.branches.keys(nullable) if nullable is not None else ()
-
-    def _absent(self, tensor: TensorDecl, given: Given) -> bool:
-        if isinstance(tensor, Input):
-            return self.branches.is_there(tensor, given) is False
-        nullable = tensor.nullable if isinstance(tensor, Output) else None
-        return nullable is not None and self.branches.value(nullable, given) is True
 
     # -- indices --------------------------------------------------------------------------
 
@@ -137,62 +101,23 @@ class _Checker:
                 yield _Reader(what, case.axes, output.shape_span, case.when, output.nullable)
 
     def _read(self, reader: _Reader, names: set[str]) -> None:
-        keys = set[Key]()
-        for expr in reader.exprs:
-            keys |= self.branches.keys_inside(expr)
-        for condition in (reader.only_if, reader.unless):
-            keys |= self.branches.keys(condition) if condition is not None else set()
-        for name in names:
-            keys |= self._keys_of_carriers(name)
-        unsettled: dict[str, list[Given]] = {}
-        for given in self.accepted(keys):
-            if not self._evaluated(reader, given):
-                continue
-            read = set[str]().union(*(self.branches.reads(expr, given) for expr in reader.exprs))
-            for name in sorted(read & names - self._settled(given)):
-                unsettled.setdefault(name, []).append(given)
-        for name, where in unsettled.items():
-            self._note(
-                "branch-unsettled", f"{reader.what} reads {name}, which nothing settles", where,
-                keys, reader.span,
-            )  # fmt: skip
-
-    def _evaluated(self, reader: _Reader, given: Given) -> bool:
-        value = self.branches.value
-        if reader.unless is not None and value(reader.unless, given) is True:
-            return False
-        return reader.only_if is None or value(reader.only_if, given) is not False
-
-    def _keys_of_carriers(self, name: str) -> set[Key]:
-        keys = set[Key]()
-        for step in self.steps.values():
-            cases = [case for case in step.cases if name in _names(case.steps)]
-            if not cases and step.binds_dtype != name:
-                continue
-            keys |= self.branches.keys_of_input(step.tensor)
-            for case in step.cases:
-                if case.case.when is not None:
-                    keys |= self.branches.keys(case.case.when)
-        return keys
-
-    def _settled(self, given: Given) -> set[str]:
-        settled: set[str] = set()
-        for step in self.steps.values():
-            if self.branches.is_there(step.tensor, given) is not True:
-                continue
-            settled |= {step.binds_dtype} if step.binds_dtype else set()
-            for case in step.cases:
-                when = case.case.when
-                if when is None or self.branches.value(when, given) is True:
-                    settled |= _names(case.steps)
-        return settled
+        found = self.settled.unsettled(
+            names, reader.exprs, only_if=reader.only_if, unless=reader.unless
+        )
+        for name, where in sorted(found.items()):
+            more = f", and on {len(where) - 1} combinations more" if len(where) > 1 else ""
+            self.problems.add(
+                "branch-unsettled",
+                f"{reader.what} reads {name}, which nothing settles where {_show(where[0])}{more}",
+                reader.span,
+                "read it behind the condition under which a tensor carries it",
+            )
 
     # -- effects --------------------------------------------------------------------------
 
     def effects(self) -> None:
         """On each branch an output is one thing: new, None, the caller's buffer or an input."""
         for operator in operators(self.signature, self.branches):
-            self.count += 1
             taken: dict[str, str] = {}
             for output in self.signature.outputs:
                 if output.alias is None or output.alias not in operator.written:
@@ -213,27 +138,12 @@ class _Checker:
                     )
                 taken[output.alias] = output.name
 
-    # -- messages -------------------------------------------------------------------------
-
-    def _note(
-        self, code: str, message: str, where: list[Given], keys: Iterable[Key], span: Span
-    ) -> None:
-        if not where:
-            return
-        shown = _show({key: where[0][key] for key in keys if key in where[0]})
-        more = f", and on {len(where) - 1} combinations more" if len(where) > 1 else ""
-        self.problems.add(code, f"{message} where {shown}{more}", span)
-
-
-def _names(steps: Iterable[Any]) -> set[str]:
-    return {step.name for step in steps if isinstance(step, SolveAxis | OpenRun)}
-
 
 def _always(step: TensorStep) -> set[str]:
     """What a tensor settles whenever there is a call."""
     if step.tensor.optional is not False:
         return set()
-    per_case = [_names(case.steps) for case in step.cases]
+    per_case = [settled_by(case.steps) for case in step.cases]
     everywhere = set.intersection(*per_case) if per_case else set()
     return everywhere | ({step.binds_dtype} if step.binds_dtype else set())
 
@@ -249,5 +159,6 @@ def _show(given: Mapping[Key, Any]) -> str:
         elif value is None:
             parts.append(f"{key} is not there")
         else:
-            parts.append(f"{key} is {str(value).lower() if isinstance(value, bool) else value!r}")
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            parts.append(f"{key} is {shown}")
     return " and ".join(parts) or "nothing is chosen"

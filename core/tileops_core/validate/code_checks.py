@@ -22,13 +22,14 @@ from tileops_core.validate.report import Counts
 _EMPTY = inspect.Parameter.empty
 
 
-def check_code(checked: Checked, *, own: bool, counts: Counts) -> Problems:
+def check_code(checked: Checked, *, own: bool, installed: bool, counts: Counts) -> Problems:
     """Check the code behind an entry.
 
     Args:
         checked: The entry after its static checks; nothing is said of one that cannot be built.
         own: Whether it is the library's own, whose class a module of ``ops`` exports; of others a
             class is checked when it is there.
+        installed: Whether it came with a distribution, whose code may be run.
         counts: Classes looked at are added here.
     """
     problems = Problems()
@@ -36,7 +37,7 @@ def check_code(checked: Checked, *, own: bool, counts: Counts) -> Problems:
     if signature is None or any(problem.code == "unsolved" for problem in checked.problems):
         return problems
     rows_stand = not any(problem.code == "row" for problem in checked.problems)
-    check_plan(signature, problems, rows_stand=rows_stand)
+    check_plan(signature, problems, rows_stand=rows_stand, installed=installed)
     _check_ref_api(signature, problems)
     if signature.status != "implemented":
         return problems

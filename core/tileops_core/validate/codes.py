@@ -11,12 +11,11 @@ CODES: Mapping[str, str] = MappingProxyType(
     {
         **LANGUAGE,
         "file-unreadable": "A file is not there, or is no text in UTF-8.",
+        "library-fault": "The checks themselves failed on an entry; nothing is known of it.",
         "stale-data": "Data generated from the manifest is older than the manifest.",
         "no-branch": "The refinements allow no combination of the discriminants that they read.",
         "too-many-branches": "Conditions read more discriminants together than can be gone "
         "through one by one.",
-        "branch-gap": "On some combination of discriminants a tensor has no shape.",
-        "branch-overlap": "On some combination of discriminants a tensor has two shapes.",
         "branch-unsettled": "On some combination of discriminants an expression reads an index "
         "that no tensor settles there.",
         "effect-branch": "What a call writes, returns and leaves out contradicts itself on some "

@@ -10,6 +10,7 @@ from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.solving import solve
 from tileops_core.spec.entries import Spec
+from tileops_core.spec.shared_types import SharedTypes
 from tileops_core.validate.branch_checks import check_branches
 from tileops_core.validate.reduce import reduced
 from tileops_core.validate.report import Counts
@@ -26,18 +27,23 @@ class Checked:
     counts: Counts
 
 
-def check_entry(spec: Spec) -> Checked:
+def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
     """Check one entry statically.
 
     A declaration that is wrong is reported and left out, with what reads it, so that the rest is
     still checked; where the rest cannot stand without it, the entry's own problems are all.
+
+    Args:
+        spec: The entry.
+        types: The types that it shares with others; None for the installed manifest's.
     """
     counts = Counts(entries=1, rules=rules_in(spec))
-    signature, problems = build(spec)
+    signature, problems = build(spec, types)
+    _check_ref_api(spec, problems)
     if signature is not None:
         _check(signature, problems, counts)
         return Checked(spec, signature, tuple(problems), counts)
-    kept = reduced(spec, tuple(problems))
+    kept = reduced(spec, types, tuple(problems))
     if kept is not None:
         more = Problems()
         _check(kept.signature, more, counts)
@@ -47,17 +53,29 @@ def check_entry(spec: Spec) -> Checked:
     return Checked(spec, None, tuple(problems), counts)
 
 
-def build(spec: Spec) -> tuple[Signature | None, Problems]:
+def build(spec: Spec, types: SharedTypes | None) -> tuple[Signature | None, Problems]:
     """The entry's signature, or None and its problems."""
     try:
-        return build_signature(spec), Problems()
+        return build_signature(spec, types), Problems()
     except ManifestError as error:
         return None, Problems(error.problems)
 
 
 def rules_in(spec: Spec) -> int:
     """How many conditions the entry states: refinements, and predicates of metadata tensors."""
-    return len(spec.rules) + sum(len(getattr(item, "requires", ())) for item in spec.inputs)
+    return len(spec.rules) + sum(len(item.requires) for item in spec.inputs)
+
+
+def _check_ref_api(spec: Spec, problems: Problems) -> None:
+    name = spec.ref_api
+    parts = name.split(".") if name is not None else []
+    if name is not None and (len(parts) < 2 or not all(map(str.isidentifier, parts))):
+        problems.add(
+            "ref-api",
+            f"ref_api {name!r} is no dotted name",
+            spec.span,
+            "name a module and what is in it, as in torch.nn.functional.gelu",
+        )
 
 
 def _check(signature: Signature, problems: Problems, counts: Counts) -> None:

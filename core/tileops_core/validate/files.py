@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import os
 from collections.abc import Iterable
@@ -9,22 +10,36 @@ from pathlib import Path
 
 import attrs
 
+from tileops_core.signature.shared_kinds import kind_of
 from tileops_core.spans import Span
 from tileops_core.spec.catalogue import ManifestFile
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.generate_index import family_fits
+from tileops_core.spec.shared_types import FILE, SharedTypes
 from tileops_core.validate.report import Finding
 
 _INDEX = "index.json"
 
 
+class Home(enum.Enum):
+    """Whose an entry is, and so which code may be run for it."""
+
+    LIBRARY = "the library's"
+    INSTALLED = "a backend's, or a class's own"
+    FILE = "a file's that nobody installed"
+
+
 @attrs.frozen
 class Entry:
-    """An entry to check; ``home`` says whose: the library's own, or somebody else's."""
+    """An entry to check.
+
+    ``types`` are those of its folder, None for the installed manifest's.
+    """
 
     spec: Spec
     path: str
-    home: str
+    home: Home
+    types: SharedTypes | None = None
 
 
 @attrs.define
@@ -34,9 +49,10 @@ class Files:
     findings: list[Finding] = attrs.field(factory=list)
     entries: list[Entry] = attrs.field(factory=list)
     count: int = 0
+    _types: dict[Path, SharedTypes | None] = attrs.field(factory=dict)
     _seen: dict[str, str] = attrs.field(factory=dict)
 
-    def add(self, path: Path, home: str) -> None:
+    def add(self, path: Path, home: Home) -> None:
         """Read a file, or all ``*.yaml`` below a folder."""
         if path.is_dir():
             root = path / "spec" if (path / _INDEX).is_file() else path
@@ -51,15 +67,18 @@ class Files:
         else:
             self._read(path, home)
 
-    def add_spec(self, spec: Spec, home: str) -> None:
+    def add_spec(self, spec: Spec, home: Home) -> None:
         """Take an entry that a class states about itself."""
         self.entries.append(Entry(spec, spec.span.path, home))
 
     def _note(self, code: str, message: str, span: Span, hint: str = "", op: str = "") -> None:
         self.findings.append(Finding(code, message, op, span, hint))
 
-    def _read(self, path: Path, home: str) -> None:
+    def _read(self, path: Path, home: Home) -> None:
         name = shown(path)
+        types = self._types_beside(path)
+        if path.name == FILE:
+            return
         self.count += 1
         try:
             text = path.read_text(encoding="utf-8")
@@ -77,7 +96,30 @@ class Files:
             spec = file.load(op)
             kept = tuple(p for p in spec.problems if (p.code, p.message) not in told)
             self._check_entry(spec, path.name, name)
-            self.entries.append(Entry(attrs.evolve(spec, problems=kept), name, home))
+            self.entries.append(Entry(attrs.evolve(spec, problems=kept), name, home, types))
+
+    def _types_beside(self, path: Path) -> SharedTypes | None:
+        """The types of a file's folder, checked when the first file of it is read."""
+        folder = path.parent
+        if folder not in self._types:
+            file = folder / FILE
+            self._types[folder] = self._read_types(file) if file.is_file() else None
+        return self._types[folder]
+
+    def _read_types(self, file: Path) -> SharedTypes | None:
+        name = shown(file)
+        self.count += 1
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            self._note("file-unreadable", f"{name} cannot be read: {error}", Span(name, 1))
+            return None
+        types = SharedTypes(lambda: text, name)
+        found = list(types.problems)
+        for declared in map(types.get, types.names):
+            found += kind_of(declared)[1] if declared is not None else ()
+        self.findings += [Finding.of(problem) for problem in found]
+        return types
 
     def _check_entry(self, spec: Spec, file: str, path: str) -> None:
         if spec.op in self._seen and self._seen[spec.op] != path:

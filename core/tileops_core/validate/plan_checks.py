@@ -11,7 +11,6 @@ from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.branches import TooManyBranches
-from tileops_core.signature.kinds import SeqKind
 from tileops_core.signature.model import Signature, Workload
 from tileops_core.signature.operators import Operator, has_boundary, operators
 from tileops_core.signature.problems import Problems
@@ -22,13 +21,17 @@ from tileops_core.validate.symbols import Symbols
 _NOBODY = Served(None)
 
 
-def check_plan(signature: Signature, problems: Problems, *, rows_stand: bool) -> None:
+def check_plan(
+    signature: Signature, problems: Problems, *, rows_stand: bool, installed: bool
+) -> None:
     """Generate the entry's functions and run them on every case of every row.
 
     Args:
         signature: The entry, with nothing unsolved.
         problems: Receives what is wrong.
         rows_stand: Whether the rows passed their own checks; else only generation is tried.
+        installed: Whether the entry came with a distribution; only then the cost function that it
+            names is run.
     """
     try:
         plan = build_plan(signature)
@@ -38,22 +41,23 @@ def check_plan(signature: Signature, problems: Problems, *, rows_stand: bool) ->
         return
     if not rows_stand:
         return
-    checker = _Checker(plan, problems)
+    checker = _Checker(plan, problems, installed)
     for row in signature.workloads:
         for small in (False, True) if row.small else (False,):
             for dtype_case in row.dtype_cases:
-                case = instantiate(signature, row, dtype_case, small=small)
+                case = instantiate(signature, row, dtype_case, small=small, requires=False)
                 checker.check(row, case)
     checker.symbols()
 
 
 class _Checker:
-    def __init__(self, plan: Plan, problems: Problems) -> None:
+    def __init__(self, plan: Plan, problems: Problems, installed: bool) -> None:
         self.plan = plan
+        self.installed = installed
         self.signature = plan.signature
         self.problems = problems
         self.operators = _operators(plan.signature)
-        self.sequences = {i.name for i in self.signature.indices if isinstance(i.kind, SeqKind)}
+        self.sequences = {i.name for i in self.signature.indices if i.row_only}
         self.branches: dict[Any, tuple[Workload, WorkloadCase]] = {}
 
     def check(self, row: Workload, case: WorkloadCase) -> None:
@@ -65,6 +69,7 @@ class _Checker:
             self._note("row", f"{case.case_id}: the generated checks refuse it: {error}", row)
             return
         self._compare(row, case, facts)
+        self._compare_outputs(row, case, results)
         self._effects(row, case, statics, facts, results)
         self._cost(row, case, statics)
         self._keep(row, case, results)
@@ -95,6 +100,21 @@ class _Checker:
                     f"write {name} once as a plain axis",
                 )
 
+    def _compare_outputs(
+        self, row: Workload, case: WorkloadCase, results: tuple[OutputFacts, ...]
+    ) -> None:
+        """The generated code gives the outputs that the entry's expressions give."""
+        for output, result in zip(self.signature.outputs, results, strict=True):
+            due = case.outputs[output.name]
+            found = result and (str(result[1]).removeprefix("torch."), tuple(result[0]))
+            if found != due:
+                self._note(
+                    "row-inference",
+                    f"{case.case_id}: the entry says {output.name} is {due}, the generated code "
+                    f"{found}",
+                    row,
+                )
+
     def _effects(
         self, row: Workload, case: WorkloadCase, statics: Statics, facts: Facts,
         results: tuple[OutputFacts, ...],
@@ -113,7 +133,8 @@ class _Checker:
             )
 
     def _cost(self, row: Workload, case: WorkloadCase, statics: Statics) -> None:
-        if self.signature.roofline is None:
+        roofline = self.signature.roofline
+        if roofline is None or (roofline.func is not None and not self.installed):
             return
         specs = tuple(_tensors(self.signature, case))
         try:

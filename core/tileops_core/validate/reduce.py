@@ -12,19 +12,24 @@ from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem
 from tileops_core.spans import Span
-from tileops_core.spec.entries import Spec
+from tileops_core.spec.entries import UNREADABLE, FamilyEntry, ParamEntry, Spec
+from tileops_core.spec.problems import CODES as READER
+from tileops_core.spec.shared_types import SharedTypes
 
 _ROUNDS = 8
 _DECLARATIONS = (
-    "forall", "params", "inputs", "outputs", "types", "lets", "rules", "roofline", "workloads",
+    "forall", "params", "inputs", "outputs", "types", "lets", "rules", "dtype_combos",
+    "composition", "roofline", "workloads",
 )  # fmt: skip
-_REMOVABLE = frozenset({"workloads", "rules", "lets", "outputs", "roofline"})
+_REMOVABLE = frozenset(
+    {"workloads", "rules", "lets", "outputs", "roofline", "composition", "dtype_combos"}
+)
 """The declarations that an entry can stand without."""
 
 # What dropping a declaration of a kind makes meaningless, by the codes of later checks.
 _ROWS_ALONE = frozenset({"row", "rule-unchecked"})
 _ORDER = frozenset({"unsolved"})
-_BRANCHES = frozenset({"branch-gap", "branch-overlap", "branch-unsettled", "effect-branch"})
+_BRANCHES = frozenset({"branch-unsettled", "effect-branch"})
 _ALL = _ROWS_ALONE | _ORDER | _BRANCHES | {"no-branch", "too-many-branches"}
 
 
@@ -36,11 +41,12 @@ class Reduced:
     meaningful: frozenset[str]
 
 
-def reduced(spec: Spec, problems: tuple[Problem, ...]) -> Reduced | None:
+def reduced(spec: Spec, types: SharedTypes | None, problems: tuple[Problem, ...]) -> Reduced | None:
     """The entry without its wrong declarations; None where it cannot stand without them.
 
     Args:
         spec: The entry.
+        types: The types that it shares with others; None for the installed manifest's.
         problems: All that was found in it.
     """
     spec = attrs.evolve(spec, problems=())
@@ -52,15 +58,28 @@ def reduced(spec: Spec, problems: tuple[Problem, ...]) -> Reduced | None:
             if holder is None:
                 continue  # the entry itself, whose parts stand nevertheless
             field, item = holder
+            if problem.code in READER and _is_complete(item):
+                continue  # a key too many, or one that stands twice
             if field not in _REMOVABLE:
                 return None
             dropped.add(field)
             spec = _without(spec, field, item)
         try:
-            return Reduced(build_signature(spec), _meaningful(dropped))
+            return Reduced(build_signature(spec, types), _meaningful(dropped))
         except ManifestError as error:
             problems = error.problems
     return None
+
+
+def _is_complete(item: Any) -> bool:
+    """Whether all of a declaration was read that its meaning needs."""
+    if isinstance(item, ParamEntry):
+        written = item.default is None or item.default.value is not UNREADABLE
+        return bool(item.type.value) and written and _is_complete(item.tensor)
+    if isinstance(item, FamilyEntry):
+        return all(case.shape is not None for case in item.cases)
+    needed = ("dtype", "shape", "optional", "mutated", "expr", "flops")
+    return all(getattr(item, name, ...) is not None for name in needed)
 
 
 def _holders(spec: Spec) -> list[tuple[tuple[int, int], str, Any]]:
@@ -104,7 +123,7 @@ def _spans(value: Any) -> set[Span]:
 
 def _meaningful(dropped: set[str]) -> frozenset[str]:
     meaningful = set(_ALL)
-    if dropped & {"rules"}:
+    if dropped & {"rules", "dtype_combos"}:
         meaningful -= _BRANCHES  # a refinement may rule out the branch that is at fault
     if dropped & {"workloads"}:
         meaningful -= _ROWS_ALONE  # the row left out may be the one that passes a tensor

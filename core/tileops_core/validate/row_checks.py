@@ -1,75 +1,75 @@
-"""Whether every workload row is a call that the entry accepts, and every refinement is tried."""
+"""Whether every workload row is a call that the entry accepts, and every condition is tried."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 from tileops_core.errors import ManifestError
-from tileops_core.signature.branches import Branches
-from tileops_core.signature.evaluate import evaluate
-from tileops_core.signature.model import Signature, Workload
-from tileops_core.signature.primitives import PrimitiveError
+from tileops_core.signature.instance import Instance, RowFault
+from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problems
-from tileops_core.signature.workload import WorkloadCase, check_workloads, instantiate
+from tileops_core.signature.workload import check_workloads
+from tileops_core.spans import Span
 from tileops_core.validate.report import Counts
 
 
 def check_rows(signature: Signature, problems: Problems, counts: Counts) -> None:
-    """Instantiate every row, and evaluate every refinement on what comes of it.
+    """Instantiate every row, and evaluate every condition on what comes of it.
 
     Args:
         signature: The entry.
         problems: Receives what is wrong.
-        counts: Cases, and refinements that got a truth value, are added here.
+        counts: Cases, and conditions that got a truth value, are added here.
     """
-    found = list(check_workloads(signature))
+    found = check_workloads(signature)
     for problem in found:
         problems.add(problem.code, problem.message, problem.span, problem.hint)
-    branches = Branches(signature)
-    tried: set[int] = set()
-    for row in signature.workloads:
-        for case in _cases(signature, row):
-            counts.cases += 1
-            tried |= _tried(signature, branches, case)
+    tried: set[tuple[str, int]] = set()
+    for instance in _instances(signature):
+        counts.cases += 1
+        tried |= set(_tried(signature, instance))
     counts.rules_checked += len(tried)
-    for number, rule in enumerate(signature.rules):
-        if number not in tried and not found:
-            problems.add("rule-unchecked", f"no row gave {rule.text} a value", rule.span)
+    for key, text, span in _conditions(signature):
+        if key not in tried and not len(found):
+            problems.add(
+                "rule-unchecked",
+                f"no row gives {text} a value",
+                span,
+                "add a row of the branch that it is about",
+            )
 
 
-def _cases(signature: Signature, row: Workload) -> list[WorkloadCase]:
-    made = []
-    for dtype_case in row.dtype_cases:
+def _instances(signature: Signature) -> Iterator[Instance]:
+    """Every case of every row that can be instantiated; of the others the row's check tells."""
+    for row in signature.workloads:
         for small in (False, True) if row.small else (False,):
-            try:
-                made.append(instantiate(signature, row, dtype_case, small=small))
-            except ManifestError:
-                continue  # check_workloads said so, in the words of the row
-    return made
+            for dtype_case in row.dtype_cases:
+                instance = Instance.of_row(signature, row, dtype_case, small=small)
+                try:
+                    instance.check()
+                except (RowFault, ManifestError):
+                    continue
+                yield instance
 
 
-def _tried(signature: Signature, branches: Branches, case: WorkloadCase) -> set[int]:
-    """The numbers of the refinements that the case gives a truth value."""
-    values = _values_of(signature, branches, case)
-    tried = set()
+def _conditions(signature: Signature) -> Iterator[tuple[tuple[str, int], str, Span]]:
+    """Every condition that the entry states: whose, its number there, its text and place."""
+    for number, rule in enumerate(signature.rules):
+        yield ("", number), rule.text, rule.span
+    for item in signature.inputs:
+        for number, requirement in enumerate(item.requires):
+            yield (item.name, number), f"{item.name}: {requirement.text}", requirement.span
+
+
+def _tried(signature: Signature, instance: Instance) -> Iterator[tuple[str, int]]:
+    """The conditions that a case gives a truth value."""
     for number, rule in enumerate(signature.rules):
         try:
-            holds = evaluate(rule.expr, values)
-        except (PrimitiveError, ArithmeticError, LookupError):
+            if isinstance(instance.value(rule.expr), bool):
+                yield "", number
+        except RowFault:
             continue
-        if isinstance(holds, bool):
-            tried.add(number)
-    return tried
-
-
-def _values_of(signature: Signature, branches: Branches, case: WorkloadCase) -> dict[str, Any]:
-    """What the names of a case stand for; a ``let`` that its branch cannot compute is left out."""
-    values: dict[str, Any] = {**case.params, **case.inputs, **case.indices}
-    given: dict[Any, Any] = {**case.params, **case.indices}
-    for name, facts in case.inputs.items():
-        given[f"present({name})"] = facts is not None
-    indices = {index.name for index in signature.indices}
-    for let in signature.lets:
-        if not branches.reads(let.expr, given) & indices - values.keys():
-            values[let.name] = given[let.name] = evaluate(let.expr, values)
-    return values
+    for item in signature.inputs:
+        # The row's own check has made these values, and asked each predicate about them.
+        if item.values is not None and instance.inputs[item.name] is not None:
+            yield from ((item.name, number) for number in range(len(item.requires)))
