@@ -12,6 +12,7 @@ from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, Builtin, check_target, current_default
 from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
+from tileops_core.call.constants import constants
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
 from tileops_core.call.torch_private import not_traced, ordinary_state
@@ -174,8 +175,9 @@ class Op:
         inputs = tuple(None if x is None else dense(x) for x in inputs)
         specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
         (interface,) = self._construction.installed.interfaces
-        entry = self.kernel_for(interface, self.call_spec(*specs))
-        return entry(*inputs, **named)
+        call = self.call_spec(*specs)
+        entry = self.kernel_for(interface, call)
+        return entry(*inputs, **constants(self, call.device), **named)
 
     def kernel_for(self, interface: str, call: CallSpec) -> Any:
         """The entry that serves a call of one of the op's kernel interfaces; built once, kept.

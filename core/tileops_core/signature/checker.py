@@ -28,6 +28,7 @@ from tileops_core.signature.kinds import (
     TupleKind,
     is_int,
     is_number,
+    may_be_none,
 )
 from tileops_core.signature.narrowing import NOTHING, Known, implied
 from tileops_core.signature.primitives import PRIMITIVES, Argument, Primitive, joined_number
@@ -83,7 +84,7 @@ class Checker:
         kind = self.kind(expr, known)
         if kind is None or accepts(kind):
             return kind
-        if isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional):
+        if may_be_none(kind):
             self._maybe_none(expr, noun)
         elif isinstance(kind, TensorKind):
             self._tensor_read(expr)
@@ -221,6 +222,15 @@ class Checker:
                     f"{expr.function} has no keyword {name!r}{did_you_mean(name, by_name)}",
                     value.span,
                 )
+        holed = isinstance(kinds[0], IntTupleKind) and kinds[0].holes if kinds else False
+        nothing = kinds and kinds[0] is not None and (holed or may_be_none(kinds[0]))
+        if expr.function == "per_axis" and nothing and not expr.keywords:
+            self.problems.add(
+                "maybe-none",
+                "a value here may be None, and per_axis has no fallback",
+                expr.args[0].span,
+                "write per_axis(v, i, n, fallback=...)",
+            )
         return None if None in kinds else primitive.result([kind for kind in kinds if kind])
 
     def _argument(self, expr: Expr, formal: Argument, known: Known) -> Kind | None:
@@ -245,7 +255,7 @@ class Checker:
             elif not self.scope.costs:
                 self.problems.add("tensor-read", "bytes may stand in a roofline only", expr.span)
             return DIM
-        maybe = isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)
+        maybe = may_be_none(kind)
         if not maybe and name.id not in self.scope.optional:
             self.problems.add(
                 "kind", f"{name.id} is always there, present asks for nothing", expr.span
@@ -283,7 +293,7 @@ class Checker:
                 "not-in-language", f"{describe(kind)} has no field {expr.name!r}", expr.span
             )
             return None
-        maybe = isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)
+        maybe = may_be_none(kind)
         if not maybe:
             self.problems.add(
                 "kind",

@@ -173,3 +173,8 @@ def is_int(kind: Kind) -> bool:
 def is_number(kind: Kind) -> bool:
     """Whether arithmetic works on values of this kind."""
     return is_int(kind) or (isinstance(kind, ScalarKind) and not {"str"} & set(kind.types))
+
+
+def may_be_none(kind: Kind) -> bool:
+    """Whether a value of this kind may be None, so that presence is asked for before it is read."""
+    return isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)

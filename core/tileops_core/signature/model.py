@@ -171,7 +171,7 @@ class DTypeCombos:
     def text(self) -> str:
         """The rows as a condition: ``(T, KV) in ((float16, float16), ...)``."""
         rows = ", ".join(f"({', '.join(row)})" for row in self.rows)
-        return f"({', '.join(self.names)}) in ({rows},)"
+        return f"({', '.join(self.names)}) in ({rows}{',' if len(self.rows) == 1 else ''})"
 
     def condition(self) -> Expr:
         """The rows as a refinement."""

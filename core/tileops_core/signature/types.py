@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from tileops_core.signature.dtypes import DTYPES
+from tileops_core.signature.evaluate import evaluate
 from tileops_core.signature.kinds import (
     ANY_DTYPE,
     BOOL,
@@ -294,7 +295,7 @@ def _fits(value: Any, kind: Kind) -> bool:
 
 
 def why_no_value(value: Any, kind: AdtKind) -> str | None:
-    """Why a manifest's value is none of a sealed sum, its invariant aside; None when it is one."""
+    """Why a manifest's value is none of a sealed sum; None when it is one."""
     form = next((c for c in kind.constructors if c.name == getattr(value, "kind", None)), None)
     if not isinstance(value, AdtValue) or form is None:
         names = ", ".join(f"{{{c.name}: {{...}}}}" for c in kind.constructors)
@@ -307,4 +308,5 @@ def why_no_value(value: Any, kind: AdtKind) -> str | None:
             return f"{value}: {name} is not {describe(due)}"
     if given:
         return f"{value}: {form.name} has no field {next(iter(given))!r}"
-    return None
+    broken = [text for text, expr in form.invariant if not evaluate(expr, dict(value.fields))]
+    return f"{value} does not meet {broken[0]}" if broken else None

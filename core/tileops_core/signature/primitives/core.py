@@ -168,17 +168,13 @@ def _unique_axes(shape: Sequence[Any], dim: Any) -> bool:
 
 
 def _per_axis(value: Any, axis: int, count: int, fallback: Any = None) -> Any:
-    if value is None:
-        if fallback is None:
-            raise PrimitiveError("a value per axis is None and has no fallback")
-        return fallback
-    if not isinstance(value, (tuple, list)):
-        return value
-    if len(value) == 1:
-        return value[0]
-    if len(value) != count:
-        raise PrimitiveError(f"{_text(value)} has {len(value)} values for {count} axes")
-    return value[axis]
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, count):
+            raise PrimitiveError(f"{_text(value)} has {len(value)} values for {count} axes")
+        value = value[0 if len(value) == 1 else axis]
+    if value is None and fallback is None:
+        raise PrimitiveError("a value per axis is None and has no fallback")
+    return fallback if value is None else value
 
 
 def _ceil_div(number: Any, divisor: Any) -> Any:
