@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from tileops_core.signature.bindings import Bindings, MissingIndexError
 from tileops_core.signature.dtypes import DTYPES
-from tileops_core.signature.evaluate import axes_of, evaluate
+from tileops_core.signature.evaluate import axes_of
 from tileops_core.signature.generators import GENERATORS, Nested
-from tileops_core.signature.kinds import AdtKind, DTypeKind, IntTupleKind, MaybeKind, WordOrKind
+from tileops_core.signature.kinds import DTypeKind, IntTupleKind, MaybeKind, WordOrKind
 from tileops_core.signature.metadata import arguments
 from tileops_core.signature.model import (
     Input,
@@ -118,7 +118,6 @@ class Instance:
         signature = self.signature
         for item in (*signature.construction_tensors, *signature.inputs):
             self.bindings[item.name] = _PASSED if self._passed(item) else None
-        self._check_invariants()
         self._check_rules([rule for rule in signature.rules if rule.phase != "call"])
         self.tensors = {item.name: self._given(item) for item in signature.construction_tensors}
         self.inputs = {item.name: self._given(item) for item in signature.inputs}
@@ -129,7 +128,6 @@ class Instance:
         checks = (
             self._check_indices,
             lambda: self._check_rules(self.signature.rules),
-            self._check_combos,
             self._find_outputs,
         )
         for check in checks:
@@ -199,33 +197,10 @@ class Instance:
         for name in sorted(self.given.keys() - used):
             raise RowFault(f"it gives {name}, which its branch does not use")
 
-    def _check_invariants(self) -> None:
-        for param in self.signature.params:
-            kind = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
-            value = self.params.get(param.name)
-            if not isinstance(kind, AdtKind) or value is None:
-                continue
-            form = next(c for c in kind.constructors if c.name == value.kind)
-            fields = {name: getattr(value, name) for name, _ in form.fields}
-            for text, condition in form.invariant:
-                with _faults():
-                    if not evaluate(condition, fields):
-                        raise RowFault(f"{param.name} is {value}, of which {text} does not hold")
-
     def _check_rules(self, rules: Sequence[Rule]) -> None:
         for rule in rules:
             if not self.value(rule.expr):
                 raise RowFault(f"{rule.text} does not hold")
-
-    def _check_combos(self) -> None:
-        combos = self.signature.dtype_combos
-        if combos is None:
-            return
-        with _faults():
-            found = {name: self.bindings.get(name) for name in combos.names}
-        if not combos.allow(found):
-            said = ", ".join(f"{name}: {dtype}" for name, dtype in found.items())
-            raise RowFault(f"dtype_combos has no row {{{said}}}")
 
     def _find_outputs(self) -> None:
         for output in self.signature.outputs:
