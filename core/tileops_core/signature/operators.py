@@ -69,7 +69,7 @@ def operators(signature: Signature, branches: Branches | None = None) -> tuple[O
 
 def has_boundary(signature: Signature) -> bool:
     """Whether the op is one node of a traced graph."""
-    return bool(signature.inputs) and getattr(signature, "composition", None) is None
+    return bool(signature.inputs) and signature.composition is None
 
 
 def operator_name(signature: Signature) -> str:

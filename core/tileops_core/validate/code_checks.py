@@ -203,7 +203,7 @@ class _ClassChecker:
 
 
 def _stages(signature: Signature) -> Iterator[tuple[str, str]]:
-    composition = getattr(signature, "composition", None)
+    composition = signature.composition
     for stage in composition.stages if composition is not None else ():
         yield stage.name, stage.op
 
