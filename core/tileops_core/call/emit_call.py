@@ -66,7 +66,7 @@ class CallEmitter:
             text = tensor.name if tensor.optional is False else f"{tensor.name}=None"
             (named if tensor.kw_only else positional).append(text)
         if self.takes_out:
-            positional.append("out=None")
+            (named or positional).append("out=None")
         return ", ".join(["self", *positional, *(["*", *named] if named else [])])
 
     def _rest(self) -> str:

@@ -95,7 +95,7 @@ def _docstring(params: tuple[Param, ...]) -> str:
     lines = ["Construct once, call many times.", "", "Args:"]
     for param in params:
         default = "" if param.default is REQUIRED else f" Default: {default_of(param)!r}."
-        lines.append(f"    {param.name}: {param.annotation}.{default}")
+        lines.append(f"    {param.name}: {param.help}.{default}")
     lines.append("    target: who computes: a target's or a backend's name, BUILTIN, or None for")
     lines.append("        the process default, then whoever claims the call's device.")
     return "\n".join(lines)

@@ -205,7 +205,8 @@ def _tensor(value: Any, *, optional: bool) -> torch.Tensor | None:
     if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
         raise _Refused(due)
     with torch.inference_mode(False), torch.no_grad():
-        return value.detach().clone(memory_format=torch.contiguous_format)
+        copy: torch.Tensor = value.detach().clone(memory_format=torch.contiguous_format)
+    return copy
 
 
 def sum_value(kind: AdtKind, value: Any) -> Any:

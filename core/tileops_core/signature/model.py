@@ -133,6 +133,13 @@ class Param:
     span: Span = attrs.field(eq=False)
     tensor: Input | None = None
 
+    @property
+    def help(self) -> str:
+        """The type in full: of a tensor, its dtype and shape too."""
+        if self.tensor is None:
+            return self.annotation
+        return f"{self.annotation}, {self.tensor.dtype_text} {self.tensor.shape_text}"
+
 
 @attrs.frozen(slots=True)
 class Let:
