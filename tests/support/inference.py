@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import torch
 
 from tileops_core.plan.build import build_plan
+from tileops_core.plan.cases import call_of
 from tileops_core.signature.model import Signature
 from tileops_core.signature.workload import cases
-from tileops_core.tensor_spec import TensorSpec
 
 
 def differences(signature: Signature) -> Iterator[str]:
@@ -23,11 +23,7 @@ def differences(signature: Signature) -> Iterator[str]:
     row_only = {index.name for index in signature.indices if index.row_only}
     for small in (False, True):
         for case in cases(signature, small=small):
-            statics = plan.statics(tuple(case.params[p.name] for p in signature.params))
-            tensors = [
-                None if facts is None else TensorSpec("cpu", getattr(torch, facts[0]), facts[1])
-                for facts in (case.inputs[item.name] for item in signature.inputs)
-            ]
+            statics, tensors = call_of(plan, case)
             facts = plan.check(statics, *tensors)
             plan.outputs(statics, facts)
             found = dict(zip(plan.fact_names, facts, strict=True))

@@ -8,6 +8,7 @@ import torch
 
 from tileops_core.errors import ManifestError, SignatureError, TileOpsError
 from tileops_core.plan.build import build_plan
+from tileops_core.plan.cases import call_of
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.branches import TooManyBranches
@@ -75,8 +76,7 @@ class _Checker:
         self._keep(row, case, results)
 
     def _facts(self, case: WorkloadCase, tensors: list[Any]) -> tuple[Statics, Facts]:
-        values = tuple(case.params[param.name] for param in self.signature.params)
-        statics = self.plan.statics(values)
+        statics, _ = call_of(self.plan, case)
         return statics, self.plan.check(statics, *tensors)
 
     def _note(self, code: str, message: str, row: Workload, hint: str = "") -> None:
