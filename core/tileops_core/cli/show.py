@@ -66,7 +66,7 @@ def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
         "params": [_param(param) for param in signature.params],
         "inputs": [_tensor(tensor) for tensor in signature.inputs],
         "outputs": [_tensor(tensor) for tensor in signature.outputs],
-        "workloads": [_workload(case) for case in cases(signature)],
+        "workloads": [_workload(case) for case in cases(signature, requires=False)],
         "roofline": _roofline(signature),
         "default": {str(device): seen.by_default(op, device) for device in seen.devices},
         "targets": {name: seen.serves(op, name) for name in REGISTRY.target_names()},
