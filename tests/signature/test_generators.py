@@ -126,6 +126,12 @@ def test_only_those_that_draw_are_random():
     assert {name for name, _ in DRAWN} == {g.name for g in GENERATORS.values() if g.random}
 
 
+@pytest.mark.parametrize("name", GENERATORS)
+def test_a_generator_says_what_it_makes_and_in_which_shape(name):
+    said = GENERATORS[name].run.__doc__
+    assert "[" in said or "``shape``" in said
+
+
 def test_every_generator_is_tried_here():
     assert {name for name, *_ in (*EXAMPLES, *DRAWN)} == set(GENERATORS)
 

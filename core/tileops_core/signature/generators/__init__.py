@@ -1,7 +1,8 @@
 """How workload rows fill metadata tensors: a fixed set of generators.
 
 A generator is named in an input's ``values``. It gives nested Python ints, which depend on its
-arguments and the workload's seed and on nothing else.
+arguments and the workload's seed and on nothing else; the dtype is the input's own. Shapes stand in
+the docstrings of the functions, ``[rows, columns]`` after the arguments' names.
 """
 
 from __future__ import annotations
