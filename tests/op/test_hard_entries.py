@@ -83,17 +83,16 @@ def test_a_pattern_with_a_field_chooses_a_case():
     layout = ContiguousLayout("aligned", "per_row", 8)
     with answering("MoEGroupedGEMMFwdOp", layout=layout) as (op, _):
         assert op(of(40, 8), of(4, 32, 8), ints(40)).shape == (40, 32)
-        refused(
-            "layout_metadata has shape (4,), the signature says LayoutMetadata[layout, E, P] = (40,",
-            op, of(40, 8), of(4, 32, 8), ints(4),
-        )  # fmt: skip
+        message = "shape (4,), the signature says LayoutMetadata[layout, E, P] = (40,"
+        refused(message, op, of(40, 8), of(4, 32, 8), ints(4))
         refused("P % layout.alignment == 0", op, of(41, 8), of(4, 32, 8), ints(41))
 
 
 def test_a_conditional_axis_is_solved_where_it_can_be():
-    with answering(
-        "MoEGroupedGEMMFwdOp", layout=ContiguousLayout(), activation="silu_and_mul"
-    ) as (op, _):
+    with answering("MoEGroupedGEMMFwdOp", layout=ContiguousLayout(), activation="silu_and_mul") as (
+        op,
+        _,
+    ):
         assert op(of(40, 8), of(4, 32, 8), ints(4), bias=of(4, 32)).shape == (40, 16)
         refused("b has 33 on axis 1", op, of(40, 8), of(4, 33, 8), ints(4))
         refused("bias has shape (4, 16)", op, of(40, 8), of(4, 32, 8), ints(4), bias=of(4, 16))
@@ -257,8 +256,9 @@ def test_a_contiguous_output_takes_no_other_buffer():
 
 def test_a_buffer_stands_behind_inputs_by_name():
     with answering("MoEGroupedGEMMFwdOp", layout=MaskedLayout(16)) as (op, _):
+        tensors = (of(4, 16, 8), of(4, 32, 8), ints(4), of(4, 16, 32))
         with pytest.raises(TypeError, match="takes 4 positional arguments"):
-            op(of(4, 16, 8), of(4, 32, 8), ints(4), of(4, 16, 32))
+            op(*tensors)
 
 
 # -- parameters of every form -------------------------------------------------------------
@@ -331,7 +331,10 @@ def test_a_tensor_is_copied_at_construction():
     ("factors", "message"),
     [
         (torch.ones(2, 2), "rescale_factors has 2 axes (2, 2), the signature says [D // 2], which"),
-        (torch.ones(4, dtype=torch.int8), "rescale_factors has dtype int8, the signature says R in"),
+        (
+            torch.ones(4, dtype=torch.int8),
+            "rescale_factors has dtype int8, the signature says R in",
+        ),
         ([1.0], "rescale_factors must be a torch.Tensor or None, got [1.0] (list)"),
         (torch.eye(4).to_sparse(), "rescale_factors must be a torch.Tensor or None"),
     ],
@@ -367,7 +370,7 @@ def test_no_two_instances_with_a_tensor_share_a_key():
 
 
 def test_a_copy_has_a_tensor_of_its_own():
-    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, answer):
+    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
         for again in (copy.deepcopy(op), pickle.loads(pickle.dumps(op))):
             assert torch.equal(again.rescale_factors, op.rescale_factors)
             assert again.rescale_factors.data_ptr() != op.rescale_factors.data_ptr()

@@ -315,13 +315,15 @@ class Checker:
         if expr.name == "kind":
             return EnumKind(tuple(form.name for form in kind.constructors))
         kinds = [form.field(expr.name) for form in kind.constructors]
-        having = [form.name for form in kind.constructors if form.field(expr.name)]
         found = kinds[0]
         for other in kinds[1:]:
             found = _joined(found, other) if found and other else None
         if found is not None:
             return found
-        name = expr.value.id if isinstance(expr.value, Name) else "x"
+        name = expr.value.id if isinstance(expr.value, Name) else ""
+        declared = self.scope.kinds.get(name)
+        forms = declared.constructors if isinstance(declared, AdtKind) else kind.constructors
+        having = [form.name for form in forms if form.field(expr.name)]
         if having:
             self.problems.add(
                 "not-in-branch",
@@ -330,7 +332,7 @@ class Checker:
                 f"ask {name}.kind == {having[0]!r} first, and read it behind that",
             )
         else:
-            fields = {"kind": None} | {f: None for c in kind.constructors for f, _ in c.fields}
+            fields = ["kind", *(field for form in forms for field, _ in form.fields)]
             self.problems.add(
                 "not-in-language",
                 f"{describe(kind)} has no field {expr.name!r}{did_you_mean(expr.name, fields)}",
