@@ -8,12 +8,15 @@ from tileops_core.signature.kinds import (
     DIM,
     INT,
     SHAPE,
+    AdtKind,
     AxesKind,
+    Constructor,
     DeviceKind,
     DTypeKind,
     EnumKind,
     IntTupleKind,
     MaybeKind,
+    OpaqueKind,
     ScalarKind,
     WordOrKind,
 )
@@ -25,6 +28,7 @@ from tileops_core.signature.types import (
     misfit,
     param_kind,
 )
+from tileops_core.spec.entries import AdtValue
 
 KINDS = [
     ("bool", BOOL),
@@ -123,6 +127,12 @@ def test_a_type_familys_parameter_is_a_length_a_shape_or_finite():
         ("int | list[int] | tuple[int, ...]", [1, (-1, 0)], [None]),
         ("int | tuple[int, int]", [1, (1, 2)], [(1,), (1, 2, 3), None]),
         ("torch.device | str | None", [None, "cpu"], [1]),
+        ("int | tuple[int, int] | 'same'", [1, (1, 2), "same"], ["valid", (1,), None, 1.0]),
+        (
+            "int | None | tuple[int | None, int | None] | list[int | None]",
+            [None, 1, (None, 7), (1, None)],
+            [(1,), (None, None, None), "same", 1.0, (None, True)],
+        ),
     ],
 )
 def test_a_value_of_another_type_is_refused_however_alike(text, good, bad):
@@ -130,6 +140,43 @@ def test_a_value_of_another_type_is_refused_however_alike(text, good, bad):
     kind = param_kind(text)
     assert [misfit(value, kind) for value in good] == [None] * len(good)
     assert all(misfit(value, kind) for value in bad)
+
+
+def test_a_type_that_entries_share_is_looked_up_by_its_name():
+    found = OpaqueKind("Spec", "a.Spec")
+    shared = {"Spec": found}.get
+    assert param_kind("Spec", shared) == found
+    assert param_kind("Spec | None", shared) == MaybeKind(found)
+    for text in ("Spec", "Other | None", "Spec | int"):
+        with pytest.raises(TypeTextError):
+            param_kind(text, {"Other": None}.get)
+
+
+def test_a_sealed_sum_may_be_a_type_familys_parameter_and_an_opaque_type_may_not():
+    form = Constructor("rows", "a.Rows", (("n", INT),))
+    shared = {"Sum": AdtKind("Sum", (form,)), "Spec": OpaqueKind("Spec", "a.Spec")}.get
+    assert family_param_kind("Sum", shared) == AdtKind("Sum", (form,))
+    with pytest.raises(TypeTextError):
+        family_param_kind("Spec", shared)
+
+
+def test_a_written_value_of_a_sealed_sum_has_the_fields_of_its_form():
+    kind = AdtKind("Sum", (Constructor("rows", "a.Rows", (("n", INT),)),))
+    assert misfit(AdtValue("rows", (("n", 2),)), kind) is None
+    assert misfit(AdtValue("rows", ()), kind) == "{rows: {}} lacks n"
+    assert misfit(AdtValue("rows", (("n", "2"),)), kind) == "{rows: {n: 2}}: n is not an int"
+    assert (
+        misfit(AdtValue("rows", (("n", 2), ("m", 1))), kind)
+        == "{rows: {n: 2, m: 1}}: rows has no field 'm'"
+    )
+    for value in (AdtValue("columns", ()), "rows", None):
+        assert misfit(value, kind).endswith("is no Sum, write one of {rows: {...}}")
+
+
+def test_an_entry_writes_no_opaque_value():
+    kind = MaybeKind(OpaqueKind("Spec", "a.Spec"))
+    assert misfit(None, kind) is None
+    assert misfit("x", kind) == "an entry cannot write a Spec, only null"
 
 
 def test_an_int_for_a_float_is_told_the_float():
