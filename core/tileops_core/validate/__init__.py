@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -61,7 +62,8 @@ def validate(
             findings += _of_entry(entry, code, counts)
         except Exception as error:
             findings.append(_of_library(entry.spec, error))
-    return Report(in_order(findings), counts, tuple(_notes(files.entries)) if code else ())
+    notes = [*(_notes(files.entries) if code else ()), *(_unloaded() if paths is None else ())]
+    return Report(in_order(findings), counts, tuple(notes))
 
 
 def _notes(entries: Iterable[Entry]) -> Iterator[str]:
@@ -133,9 +135,19 @@ def _installed(code: bool) -> list[tuple[Path | Any, Home]]:
     from tileops_core.backend.registry import REGISTRY
 
     found: list[tuple[Any, Home]] = [(_own_manifest(), Home.LIBRARY)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # what fails is noted in the report
+        REGISTRY.ensure_loaded()
     found += [(Path(path), Home.INSTALLED) for path in REGISTRY.manifest_paths()]
     if code:
         from tileops_core.op.definition import living_classes
 
         found += [(c, Home.INSTALLED) for c in living_classes().values() if "spec" in c.__dict__]
     return found
+
+
+def _unloaded() -> Iterator[str]:
+    from tileops_core.backend.registry import REGISTRY
+
+    for failure in REGISTRY.load_failures():
+        yield f"backend {failure.backend} cannot be loaded, so none of its entries was checked"

@@ -12,8 +12,7 @@ from tileops_core.signature.model import Signature
 from tileops_core.signature.operators import operators
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.settled import Settled, settled_by
-from tileops_core.signature.solving import Solution
-from tileops_core.signature.steps import TensorStep
+from tileops_core.signature.steps import Solution, TensorStep
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Expr
 

@@ -48,7 +48,7 @@ def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
         more = Problems()
         _check(kept.signature, more, counts)
         for problem in more:
-            if problem.code in kept.meaningful:
+            if kept.stands(problem):
                 problems.add(problem.code, problem.message, problem.span, problem.hint)
     return Checked(spec, None, tuple(problems), counts)
 

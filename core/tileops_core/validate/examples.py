@@ -299,4 +299,4 @@ EXAMPLES: dict[str, Example] = {
     ),
     "roofline": Example("roofline", "{flops: M // 5 - 1}", "{flops: M * N}"),
 }
-"""What provokes each code, and the rewrite."""
+"""What provokes each code, and the rewrite. A code without one is of files, of code or of sizes."""

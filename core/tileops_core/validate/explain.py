@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 from tileops_core.validate.codes import CODES
 from tileops_core.validate.examples import EXAMPLES, Example
@@ -42,3 +44,14 @@ def _shown(example: Example | None) -> Iterator[str]:
 
 def _fenced(title: str, text: str, example: Example) -> list[str]:
     return [title, "", "```yaml", *example.text(text).splitlines(), "```"]
+
+
+def main() -> None:
+    """Write the page into the docs of the repository that this module lies in."""
+    path = Path(__file__).parents[3] / "docs" / "problems.md"
+    path.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()

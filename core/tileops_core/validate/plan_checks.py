@@ -72,8 +72,8 @@ class _Checker:
         self._compare(row, case, facts)
         self._compare_outputs(row, case, results)
         self._effects(row, case, statics, facts, results)
-        self._cost(row, case, statics)
-        self._keep(row, case, results)
+        if self._costs(row, case, statics):
+            self._keep(row, case, results)
 
     def _facts(self, case: WorkloadCase, tensors: list[Any]) -> tuple[Statics, Facts]:
         statics, _ = call_of(self.plan, case)
@@ -132,20 +132,23 @@ class _Checker:
                 row,
             )
 
-    def _cost(self, row: Workload, case: WorkloadCase, statics: Statics) -> None:
+    def _costs(self, row: Workload, case: WorkloadCase, statics: Statics) -> bool:
+        """Whether the roofline gives a cost, as far as it may be asked."""
         roofline = self.signature.roofline
         if roofline is None or (roofline.func is not None and not self.installed):
-            return
+            return True
         specs = tuple(_tensors(self.signature, case))
         try:
             flops, moved = SignatureCall(self.plan, statics, specs, False, _NOBODY).roofline()
         except (TileOpsError, ArithmeticError, LookupError, ValueError) as error:
             self._note("roofline", f"{case.case_id}: the roofline cannot be computed: {error}", row)
-            return
+            return False
         if flops < 0 or moved < 0 or flops == moved == 0:
             self._note(
                 "roofline", f"{case.case_id}: {flops} operations and {moved} bytes are no cost", row
             )
+            return False
+        return True
 
     # -- symbolic lengths -----------------------------------------------------------------
 

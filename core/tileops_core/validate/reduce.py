@@ -26,19 +26,27 @@ _REMOVABLE = frozenset(
 )
 """The declarations that an entry can stand without."""
 
-# What dropping a declaration of a kind makes meaningless, by the codes of later checks.
-_ROWS_ALONE = frozenset({"row", "rule-unchecked"})
-_ORDER = frozenset({"unsolved"})
+_ROWS = frozenset({"row", "rule-unchecked"})
 _BRANCHES = frozenset({"branch-unsettled", "effect-branch"})
-_ALL = _ROWS_ALONE | _ORDER | _BRANCHES | {"no-branch", "too-many-branches"}
+_REST = frozenset({"unsolved", "no-branch", "too-many-branches"})
+"""Codes of later checks."""
 
 
 @attrs.frozen
 class Reduced:
-    """What is left of an entry, and which later findings about it say something of the whole."""
+    """What is left of an entry, and what was dropped of it."""
 
     signature: Signature
-    meaningful: frozenset[str]
+    dropped: frozenset[str]
+
+    def stands(self, problem: Problem) -> bool:
+        """Whether a problem of what is left is one of the whole entry too."""
+        if self.dropped & {"rules", "dtype_combos"} and problem.code in _BRANCHES:
+            return False  # what was left out may rule out the branch that is at fault
+        if "workloads" in self.dropped and problem.code in _ROWS:
+            # The row left out may be the one that passes a tensor, or tries a rule.
+            return any(problem.span == row.span for row in self.signature.workloads)
+        return problem.code in _ROWS | _BRANCHES | _REST
 
 
 def reduced(spec: Spec, types: SharedTypes | None, problems: tuple[Problem, ...]) -> Reduced | None:
@@ -65,7 +73,7 @@ def reduced(spec: Spec, types: SharedTypes | None, problems: tuple[Problem, ...]
             dropped.add(field)
             spec = _without(spec, field, item)
         try:
-            return Reduced(build_signature(spec, types), _meaningful(dropped))
+            return Reduced(build_signature(spec, types), frozenset(dropped))
         except ManifestError as error:
             problems = error.problems
     return None
@@ -119,12 +127,3 @@ def _spans(value: Any) -> set[Span]:
         for field in attrs.fields(type(value)):
             found |= _spans(getattr(value, field.name))
     return found
-
-
-def _meaningful(dropped: set[str]) -> frozenset[str]:
-    meaningful = set(_ALL)
-    if dropped & {"rules", "dtype_combos"}:
-        meaningful -= _BRANCHES  # a refinement may rule out the branch that is at fault
-    if dropped & {"workloads"}:
-        meaningful -= _ROWS_ALONE  # the row left out may be the one that passes a tensor
-    return frozenset(meaningful)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tileops_core.errors import ManifestError
 from tileops_core.signature.instance import Instance, RowFault
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problems
@@ -21,16 +20,19 @@ def check_rows(signature: Signature, problems: Problems, counts: Counts) -> None
         problems: Receives what is wrong.
         counts: Cases, and conditions that got a truth value, are added here.
     """
-    found = check_workloads(signature)
-    for problem in found:
+    for problem in check_workloads(signature):
         problems.add(problem.code, problem.message, problem.span, problem.hint)
     tried: set[tuple[str, int]] = set()
+    whole = True
     for instance in _instances(signature):
+        if instance is None:
+            whole = False
+            continue
         counts.cases += 1
         tried |= set(_tried(signature, instance))
     counts.rules_checked += len(tried)
     for key, text, span in _conditions(signature):
-        if key not in tried and not len(found):
+        if key not in tried and whole:
             problems.add(
                 "rule-unchecked",
                 f"no row gives {text} a value",
@@ -39,17 +41,18 @@ def check_rows(signature: Signature, problems: Problems, counts: Counts) -> None
             )
 
 
-def _instances(signature: Signature) -> Iterator[Instance]:
-    """Every case of every row that can be instantiated; of the others the row's check tells."""
+def _instances(signature: Signature) -> Iterator[Instance | None]:
+    """Every case of every row; None for one that is no call, of which the row's check tells."""
     for row in signature.workloads:
         for small in (False, True) if row.small else (False,):
             for dtype_case in row.dtype_cases:
                 instance = Instance.of_row(signature, row, dtype_case, small=small)
                 try:
                     instance.check()
-                except (RowFault, ManifestError):
-                    continue
-                yield instance
+                except RowFault:
+                    yield None
+                else:
+                    yield instance
 
 
 def _conditions(signature: Signature) -> Iterator[tuple[tuple[str, int], str, Span]]:
