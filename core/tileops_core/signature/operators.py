@@ -17,7 +17,7 @@ from tileops_core.spec.expressions import Expr
 NAMESPACE = "tileops_core"
 
 _WORDS = (
-    "C2C", "FFT", "FP8", "GEMM", "INT4", "INT8", "MLA", "MoE", "PReLU", "QK", "ReLU", "RoPE",
+    "BMM", "C2C", "FFT", "FP8", "GEMM", "INT4", "INT8", "MLA", "MoE", "PReLU", "QK", "ReLU", "RoPE",
     "SiLU", "W4A16", "W4A8", "W8A8",
 )  # fmt: skip
 """Words whose end capital letters do not tell."""
