@@ -308,6 +308,14 @@ def test_each_fault_has_its_own_code(problems, code, changes):
     assert {problem.code for problem in found} == {code}
 
 
+@pytest.mark.parametrize("name", ["int4", "uint4", "fp4", "float4_e2m1fn"])
+def test_a_packed_dtype_is_told_its_carrier(problems, name):
+    (problem,) = problems(inputs__w={"dtype": name, "shape": "[N]", "optional": True})
+    assert problem.code == "unknown-name"
+    assert problem.hint.startswith(f"write {name} as its carrier, uint8 or int8")
+    assert "carrier" in problems(forall__T=f"DType[float16 | {name}]")[0].hint
+
+
 def test_every_code_of_the_signature_is_provoked_here():
     from tileops_core.spec.problems import CODES as READER_CODES
 

@@ -12,7 +12,7 @@ from tileops_core.signature.checker import Checker, Scope
 from tileops_core.signature.combos import build_combos
 from tileops_core.signature.composition import build_composition
 from tileops_core.signature.coverage import check_coverage
-from tileops_core.signature.dtypes import DTYPES
+from tileops_core.signature.dtypes import DTYPES, unknown_dtype
 from tileops_core.signature.effects import check_effects
 from tileops_core.signature.entry_hash import entry_hash
 from tileops_core.signature.families import Families
@@ -52,8 +52,9 @@ from tileops_core.spec.entries import (
     Spec,
     TensorEntry,
 )
-from tileops_core.spec.expressions import Expr, FamilyUse
+from tileops_core.spec.expressions import Expr, FamilyUse, Name
 from tileops_core.spec.shared_types import SharedTypes
+from tileops_core.suggest import did_you_mean
 
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)+", re.ASCII)
 
@@ -266,7 +267,15 @@ class _Builder:
         return tuple(lets)
 
     def _tensor(self, entry: TensorEntry, families: Families) -> dict[str, Any]:
-        if entry.dtype is not None:
+        if isinstance(entry.dtype, Name) and self._is_unknown_dtype(entry.dtype.id):
+            self.problems.add(
+                "unknown-name",
+                f"{entry.name}: {entry.dtype.id!r} is no dtype, and not declared"
+                f"{did_you_mean(entry.dtype.id, {**DTYPES, **self.indices, **self.params})}",
+                entry.dtype.span,
+                unknown_dtype(entry.dtype.id),
+            )
+        elif entry.dtype is not None:
             self.checker.expect(entry.dtype, lambda kind: isinstance(kind, DTypeKind), "a dtype")
         shape = families.expand(entry.shape, self.checker) if entry.shape else ()
         for case in shape:
@@ -282,6 +291,9 @@ class _Builder:
             "dtype_span": entry.dtype_span,
             "shape_span": entry.shape_span,
         }
+
+    def _is_unknown_dtype(self, name: str) -> bool:
+        return name not in self.kinds and name not in DTYPES
 
     def _input(self, entry: InputEntry, families: Families) -> Input:
         tensor = Input(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from tileops_core.signature.dtypes import DTYPES
+from tileops_core.signature.dtypes import DTYPES, unknown_dtype
 from tileops_core.signature.evaluate import evaluate
 from tileops_core.signature.kinds import (
     ANY_DTYPE,
@@ -132,7 +132,7 @@ def index_kind(text: str) -> Kind:
         members = tuple(part.strip() for part in text[6:-1].split("|"))
         unknown = [member for member in members if member not in DTYPES]
         if unknown:
-            raise TypeTextError(f"{unknown[0]!r} is no dtype; known are {', '.join(DTYPES)}")
+            raise TypeTextError(f"{unknown[0]!r} is no dtype; {unknown_dtype(unknown[0])}")
         if len(set(members)) < len(members):
             raise TypeTextError("a dtype stands twice in the union")
         return DTypeKind(members)
