@@ -361,6 +361,11 @@ def test_a_tensor_given_at_construction_is_part_of_the_record():
         assert op.eval_roofline() == (3 * 5 * 8, 2 * 5 * 8 * 2 + 16)
 
 
+def test_an_op_shows_of_a_tensor_what_it_is():
+    shown = repr(op_class("LongRoPEFwdOp")(rescale_factors=torch.ones(4)))
+    assert "rescale_factors=<float32[4]>" in shown
+
+
 def test_no_two_instances_with_a_tensor_share_a_key():
     factors = torch.ones(4)
     make = op_class("LongRoPEFwdOp")

@@ -267,6 +267,9 @@ PROBLEMS = [
     ("kind", {**PADDING, **rules("per_axis(pad, 0, 2) > 0")}),
     ("never-equal", {**PADDING, **rules("pad == 'full'")}),
     ("maybe-none", {**SIZES, **rules("per_axis(out_size, 0, 2) > 0")}),
+    ("maybe-none", {**SIZES, **rules("present(out_size) and per_axis(out_size.value, 0, 2) > 0")}),
+    ("kind", {**SIZES, **rules("present(out_size) and out_size.value[0] > 0")}),
+    ("kind", {**SIZES, **rules("present(out_size) and sum(out_size.value) > 0")}),
     # dtypes that go together
     ("dtype-combos", combos({"T": "float16", "L": "int8"})),
     ("dtype-combos", combos({"T": "float16"})),

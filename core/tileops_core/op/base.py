@@ -103,7 +103,7 @@ class Op:
 
     def __repr__(self) -> str:
         plan = self._plan
-        parts = [f"{p.name}={self.__dict__[p.name]!r}" for p in plan.signature.params]
+        parts = [f"{p.name}={_shown(self.__dict__[p.name])}" for p in plan.signature.params]
         if self.target is not None:
             parts.append(f"target={self.target!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -259,6 +259,13 @@ class Op:
         statics = self._construction.statics
         facts = self._plan.check(statics, *inputs)
         return tuple(None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts))
+
+
+def _shown(value: Any) -> str:
+    """A parameter in a line; of a tensor, what it is and not what it holds."""
+    if isinstance(value, torch.Tensor):
+        return f"<{str(value.dtype).removeprefix('torch.')}{list(value.shape)}>"
+    return repr(value)
 
 
 # Like a call: constructed in code that dynamo traces, an op stands between the graphs.

@@ -222,9 +222,7 @@ class Checker:
                     f"{expr.function} has no keyword {name!r}{did_you_mean(name, by_name)}",
                     value.span,
                 )
-        holed = isinstance(kinds[0], IntTupleKind) and kinds[0].holes if kinds else False
-        nothing = kinds and kinds[0] is not None and (holed or may_be_none(kinds[0]))
-        if expr.function == "per_axis" and nothing and not expr.keywords:
+        if expr.function == "per_axis" and not expr.keywords and _may_lack_one(kinds[0]):
             self.problems.add(
                 "maybe-none",
                 "a value here may be None, and per_axis has no fallback",
@@ -382,6 +380,12 @@ class Checker:
             if shape
             else "only present(t) and, in a roofline, bytes(t) take a tensor",
         )
+
+
+def _may_lack_one(kind: Kind | None) -> bool:
+    """Whether a value per axis may be None on some axis."""
+    holes = isinstance(kind, IntTupleKind) and kind.holes
+    return kind is not None and (holes or may_be_none(kind))
 
 
 def _joined(left: Kind, right: Kind) -> Kind | None:

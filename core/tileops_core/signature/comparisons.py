@@ -84,4 +84,6 @@ def _check_overlap(left: Kind, right: Kind, span: Span, problems: Problems) -> N
 
 def is_tuple(kind: Kind) -> bool:
     """Whether values of this kind are tuples that can be indexed."""
-    return isinstance(kind, (ShapeKind, TupleKind, IntTupleKind))
+    if isinstance(kind, IntTupleKind):
+        return not kind.holes
+    return isinstance(kind, (ShapeKind, TupleKind))

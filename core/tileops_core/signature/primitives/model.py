@@ -88,7 +88,7 @@ def is_sequence(kind: Kind) -> bool:
     """Whether a value is a sequence of numbers."""
     return (
         is_shape(kind)
-        or isinstance(kind, IntTupleKind)
+        or (isinstance(kind, IntTupleKind) and not kind.holes)
         or (isinstance(kind, EachKind) and is_number(kind.of))
         or (isinstance(kind, TupleKind) and bool(kind.items) and all(map(is_number, kind.items)))
     )
