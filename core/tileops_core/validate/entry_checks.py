@@ -62,8 +62,11 @@ def build(spec: Spec, types: SharedTypes | None) -> tuple[Signature | None, Prob
 
 
 def rules_in(spec: Spec) -> int:
-    """How many conditions the entry states: refinements, and predicates of metadata tensors."""
-    return len(spec.rules) + sum(len(item.requires) for item in spec.inputs)
+    """How many conditions the entry states: refinements, the table of dtypes that go together, and
+    predicates of metadata tensors.
+    """
+    predicates = sum(len(item.requires) for item in spec.inputs)
+    return len(spec.rules) + bool(spec.dtype_combos) + predicates
 
 
 def _check_ref_api(spec: Spec, problems: Problems) -> None:

@@ -64,27 +64,25 @@ class _Checker:
     def check(self, row: Workload, case: WorkloadCase) -> None:
         """Run a case: its indices come back, its effects are a branch, its cost is a count."""
         try:
-            statics, facts = self._facts(case, _tensors(self.signature, case))
+            statics, specs = call_of(self.plan, case)
+            facts = self.plan.check(statics, *specs)
             results = self.plan.outputs(statics, facts)
         except SignatureError as error:
             self._note("row", f"{case.case_id}: the generated checks refuse it: {error}", row)
             return
-        self._compare(row, case, facts)
+        self._compare(row, case, statics, facts)
         self._compare_outputs(row, case, results)
         self._effects(row, case, statics, facts, results)
-        if self._costs(row, case, statics):
+        if self._costs(row, case, statics, specs):
             self._keep(row, case, results)
-
-    def _facts(self, case: WorkloadCase, tensors: list[Any]) -> tuple[Statics, Facts]:
-        statics, _ = call_of(self.plan, case)
-        return statics, self.plan.check(statics, *tensors)
 
     def _note(self, code: str, message: str, row: Workload, hint: str = "") -> None:
         self.problems.add(code, message, row.span, hint)
 
-    def _compare(self, row: Workload, case: WorkloadCase, facts: Facts) -> None:
+    def _compare(self, row: Workload, case: WorkloadCase, statics: Statics, facts: Facts) -> None:
         """What the tensors settle is what the row gave."""
-        found = dict(zip(self.plan.fact_names, facts, strict=True))
+        found = dict(zip(self.plan.static_names, statics, strict=True))
+        found |= zip(self.plan.fact_names, facts, strict=True)
         for name, value in case.indices.items():
             if name in self.sequences:
                 continue
@@ -132,12 +130,13 @@ class _Checker:
                 row,
             )
 
-    def _costs(self, row: Workload, case: WorkloadCase, statics: Statics) -> bool:
+    def _costs(
+        self, row: Workload, case: WorkloadCase, statics: Statics, specs: tuple[Any, ...]
+    ) -> bool:
         """Whether the roofline gives a cost, as far as it may be asked."""
         roofline = self.signature.roofline
         if roofline is None or (roofline.func is not None and not self.installed):
             return True
-        specs = tuple(_tensors(self.signature, case))
         try:
             flops, moved = SignatureCall(self.plan, statics, specs, False, _NOBODY).roofline()
         except (TileOpsError, ArithmeticError, LookupError, ValueError) as error:
@@ -169,10 +168,10 @@ class _Checker:
         if not has_boundary(self.signature):
             return
         for row, case in self.branches.values():
-            symbols = Symbols()
-            tensors = _tensors(self.signature, case, symbols)
+            statics, specs = call_of(self.plan, case)
+            tensors = _with_symbols(specs)
             try:
-                statics, facts = self._facts(case, tensors)
+                facts = self.plan.check(statics, *tensors)
                 self.plan.outputs(statics, facts)
                 for cost in (self.plan.flops, self.plan.moved):
                     if cost is not None:
@@ -193,20 +192,10 @@ def _operators(signature: Signature) -> tuple[Operator, ...]:
         return ()  # told by the static checks
 
 
-def _tensors(
-    signature: Signature, case: WorkloadCase, symbols: Symbols | None = None
-) -> list[TensorSpec | None]:
-    """The case's tensors as specs, with symbols for lengths if asked."""
-    made: list[TensorSpec | None] = []
-    for item in signature.inputs:
-        facts = case.inputs[item.name]
-        if facts is None:
-            made.append(None)
-            continue
-        dtype, shape = facts
-        lengths = shape if symbols is None else tuple(map(symbols.of, shape))
-        made.append(TensorSpec("cpu", getattr(torch, dtype), lengths))
-    return made
+def _with_symbols(specs: tuple[TensorSpec | None, ...]) -> list[TensorSpec | None]:
+    """The tensors of a call, every length a symbol of its own."""
+    symbols = Symbols()
+    return [s and TensorSpec(s.device, s.dtype, tuple(map(symbols.of, s.shape))) for s in specs]
 
 
 def _sizes(signature: Signature, tensors: list[TensorSpec | None]) -> dict[str, Any]:
