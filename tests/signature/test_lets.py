@@ -33,6 +33,8 @@ from tileops_core.signature.kinds import (
         ("(M, N)", None, "call"),
         ("broadcast(S, S)", SHAPE, "call"),
         ("S[1:]", SHAPE, "call"),
+        ("reduced(S, dim, flag, 'full')", SHAPE, "call"),
+        ("reduced(S, size, flag, 'full')", SHAPE, "call"),
         ("coalesce_dtype(dtype, T)", DTypeKind(("float16", "float32")), "call"),
         ("float32 if flag else float16", DTypeKind(("float32", "float16")), "construction"),
         ("per_axis(pair, 0, 2)", INT, "construction"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from typing import Any
 
@@ -110,7 +111,8 @@ def _workload(case: WorkloadCase) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A value of a parameter as JSON has it."""
-    return str(value) if isinstance(value, AdtValue) else value
+    infinite = isinstance(value, float) and math.isinf(value)
+    return str(value) if infinite or isinstance(value, AdtValue) else value
 
 
 def _roofline(signature: Signature) -> dict[str, str] | None:

@@ -75,7 +75,8 @@ def is_ints(kind: Kind) -> bool:
 
 def is_axes(kind: Kind) -> bool:
     """Whether a value can be the ``dim`` of a reduction."""
-    return isinstance(kind, (AxesKind, IntKind)) or is_shape(kind)
+    inner = kind.of if isinstance(kind, MaybeKind) else kind
+    return isinstance(inner, (AxesKind, IntKind)) or is_shape(inner)
 
 
 def is_per_axis(kind: Kind) -> bool:
