@@ -52,17 +52,24 @@ def build_combos(
                 row.span,
             )
             continue
-        for name, written in row.dtypes.items():
-            if why := misfit(written.value, kinds[name]):
-                problems.add("dtype-combos", f"dtype_combos: {name}: {why}", written.span)
+        misfits = [
+            (name, written, why)
+            for name, written in row.dtypes.items()
+            if (why := misfit(written.value, kinds[name]))
+        ]
+        for name, written, why in misfits:
+            problems.add("dtype-combos", f"dtype_combos: {name}: {why}", written.span)
+        if misfits:
+            continue
         values = tuple(row.dtypes[name].value for name in names)
         if values in found:
             problems.add(
                 "dtype-combos", f"this row stands on line {found[values]} already", row.span
             )
         found.setdefault(values, row.span.line)
-    _check_members(names, kinds, found, rows, problems)
-    return DTypeCombos(names, tuple(found), rows[0].span)
+    if len(found) == len(rows):  # else what is missing may stand in a row that is wrong
+        _check_members(names, kinds, found, rows, problems)
+    return DTypeCombos(names, tuple(found), rows[0].span) if found else None
 
 
 def _check_members(

@@ -121,7 +121,8 @@ class Families:
             kind = self.kinds[entry.name].get(name.value)
             if isinstance(kind, AdtKind) and isinstance(value, Pattern):
                 forms = tuple(c for c in kind.constructors if c.name == value.constructor)
-                narrowed[name.value] = attrs.evolve(kind, constructors=forms)
+                if forms:  # else the pattern fits nothing, and that is noted
+                    narrowed[name.value] = attrs.evolve(kind, constructors=forms)
         return Known(narrowed=narrowed)
 
     def _values(self, entry: FamilyEntry, at: int) -> tuple[Any, ...] | None:

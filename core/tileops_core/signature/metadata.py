@@ -199,7 +199,9 @@ def check_row_only(
 
 
 def _parts(output: Output) -> list[Expr]:
-    return [output.dtype, *(axis for case in output.shape for axis in case.axes)]
+    axes = [axis for case in output.shape for axis in case.axes]
+    # A dtype that could not be read is None, and that is noted.
+    return axes if output.dtype is None else [output.dtype, *axes]
 
 
 def arguments(

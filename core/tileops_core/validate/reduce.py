@@ -87,7 +87,9 @@ def _is_complete(item: Any) -> bool:
     if isinstance(item, FamilyEntry):
         return all(case.shape is not None for case in item.cases)
     needed = ("dtype", "shape", "optional", "mutated", "expr", "flops")
-    return all(getattr(item, name, ...) is not None for name in needed)
+    if getattr(item, "values", None) is UNREADABLE:
+        return False
+    return all(getattr(item, name, True) is not None for name in needed)
 
 
 def _holders(spec: Spec) -> list[tuple[tuple[int, int], str, Any]]:
