@@ -61,6 +61,19 @@ def entries(draw: Any) -> dict[str, Any]:
         inputs["w"] = {"dtype": "T", "shape": f"[{dims[0]}]", "optional": optional}
         row |= {"some": ["w"]} if optional is True and draw(st.booleans()) else {}
 
+    if draw(st.booleans()):  # packed sequences, described by their offsets
+        lengths = draw(st.lists(st.integers(0, 4), min_size=1, max_size=3))
+        forall |= {"G": "Dim", "lengths": "Seq[Int]"}
+        row |= {"G": len(lengths), "lengths": lengths}
+        inputs["offsets"] = {
+            "dtype": "int32",
+            "shape": "[G + 1]",
+            "values": "prefix_sum(lengths)",
+            "requires": [f"prefix_offsets({sum(lengths)})", "max_segment(4)"],
+        }
+        if "w" in inputs:  # optional ones come last
+            inputs["w"] = inputs.pop("w")
+
     lets = {f"L{n}": draw(quantities(dims, shaped)) for n in range(draw(st.integers(0, 2)))}
     rules = [f"{name} * 2 >= {name}" for name in dims if draw(st.booleans())]
     rules += [f"{name} >= 0 or {name} < 0" for name in lets]
@@ -141,11 +154,9 @@ def test_a_well_formed_entry_has_no_finding(tmp_path: Path, entry: dict[str, Any
     path.write_text(text_of(entry), encoding="utf-8")
     report = validate(path)
     assert list(report) == []
-    assert (
-        report.counts.rules_checked
-        == report.counts.rules
-        == len(entry["signature"].get("shape_rules", []))
-    )
+    stated = len(entry["signature"].get("shape_rules", []))
+    stated += 2 * ("offsets" in entry["signature"]["inputs"])
+    assert report.counts.rules_checked == report.counts.rules == stated
 
 
 @PROFILE

@@ -8,10 +8,12 @@ import pytest
 from tileops_core.op import Op
 from tileops_core.ops.norm import RMSNormFwdOp
 from tileops_core.signature.build import build_signature
+from tileops_core.signature.kinds import INT, AdtKind, Constructor
+from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problems
 from tileops_core.spec.catalogue import load_spec
 from tileops_core.validate import Counts, validate
-from tileops_core.validate.code_checks import _ClassChecker, check_code
+from tileops_core.validate.code_checks import _check_shared_types, _ClassChecker, check_code
 from tileops_core.validate.entry_checks import check_entry
 
 ENTRY = {
@@ -129,6 +131,43 @@ def test_sub_ops_are_the_stages():
     ((code, message),) = faults(delegate_types={"norm": RMSNormFwdOp})
     assert code == "code-composition"
     assert "RMSNormFwdOp" in message
+
+
+def test_a_stage_is_an_op():
+    stages = [{"name": "norm", "op": "RMSNrmFwdOp"}]
+    entry = {**ENTRY, "composition": {"kind": "composite", "stages": stages}}
+    found = faults(spec=entry)
+    assert "composition" in {code for code, _ in found}
+    assert any("did you mean 'RMSNormFwdOp'" in message for _, message in found)
+    stages = [{"name": "norm", "op": "RMSNormFwdOp"}]
+    entry = {**ENTRY, "composition": {"kind": "composite", "stages": stages}}
+    assert faults(spec=entry, delegate_types={"norm": RMSNormFwdOp}) == []
+
+
+def layouts(python: str) -> Signature:
+    """An implemented op with a layout of which one form is this class."""
+    signature = build_signature(load_spec("RMSNormFwdOp"))
+    form = Constructor("masked", python, (("max_m", INT),))
+    return attrs.evolve(signature, adts=(AdtKind("Layout", (form,)),))
+
+
+@pytest.mark.parametrize(
+    ("python", "message"),
+    [
+        ("tileops_core.interfaces.moe.MaskdLayout", "there is no class"),
+        ("tileops_core.interfaces.nothing.MaskedLayout", "there is no class"),
+        ("tileops_core.interfaces.moe.ContiguousLayout", "takes packing"),
+    ],
+)
+def test_the_forms_of_a_sealed_sum_are_classes_with_their_fields(python, message):
+    problems = Problems()
+    _check_shared_types(layouts(python), problems, installed=True)
+    (problem,) = problems
+    assert problem.code == "code-class"
+    assert message in problem.message
+    _check_shared_types(layouts("tileops_core.interfaces.moe.MaskedLayout"), problems,
+                        installed=True)  # fmt: skip
+    assert len(problems) == 1
 
 
 def rms_norm(**changes: object) -> list[tuple[str, str]]:

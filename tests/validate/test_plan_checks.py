@@ -8,6 +8,7 @@ import attrs
 import pytest
 
 from tileops_core.plan.build import build_plan
+from tileops_core.record.signature_call import Traffic
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.problems import Problems
 from tileops_core.spec.catalogue import load_spec
@@ -58,6 +59,14 @@ def test_outputs_that_differ_from_the_entry_are_a_finding(relu):
 
 def test_writes_that_are_no_effect_branch_are_a_finding(relu):
     assert faults(relu, written=lambda statics, facts: ("other",)) == {"effect-branch"}
+
+
+def test_a_branch_of_an_effect_is_counted_as_the_entry_says(relu, monkeypatch):
+    monkeypatch.setattr(
+        "tileops_core.record.signature_call.SignatureCall.traffic",
+        property(lambda record: {"input": Traffic(2, 0), "output": Traffic(0, 1)}),
+    )
+    assert "effect-branch" in faults(relu)
 
 
 def test_a_cost_that_is_none_is_a_finding(codes):

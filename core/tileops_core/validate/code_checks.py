@@ -11,10 +11,12 @@ from typing import Any
 from tileops_core.op import Op
 from tileops_core.op.definition import living_classes
 from tileops_core.op.parameters import default_of
+from tileops_core.signature.kinds import AdtKind, OpaqueKind
 from tileops_core.signature.model import REQUIRED, Param, Signature
 from tileops_core.signature.operators import has_boundary
 from tileops_core.signature.problems import Problems
-from tileops_core.suggest import listed
+from tileops_core.spec.catalogue import known_ops
+from tileops_core.suggest import did_you_mean, listed
 from tileops_core.validate.entry_checks import Checked
 from tileops_core.validate.plan_checks import check_plan
 from tileops_core.validate.report import Counts
@@ -39,6 +41,8 @@ def check_code(checked: Checked, *, own: bool, installed: bool, counts: Counts) 
     rows_stand = not any(problem.code == "row" for problem in checked.problems)
     check_plan(signature, problems, rows_stand=rows_stand, installed=installed)
     _check_ref_api(signature, problems)
+    _check_shared_types(signature, problems, installed=installed)
+    _check_stages(signature, problems, installed=installed)
     if signature.status != "implemented":
         return problems
     cls = _exported(signature, problems) if own else living_classes().get(signature.op)
@@ -89,6 +93,42 @@ def _check_ref_api(signature: Signature, problems: Problems) -> None:
                 "name a public function, or leave ref_api out",
             )  # fmt: skip
             return
+
+
+def _check_shared_types(signature: Signature, problems: Problems, *, installed: bool) -> None:
+    """The classes of sealed sums' forms are there and have the forms' fields."""
+    for kind in signature.adts if signature.status == "implemented" and installed else ():
+        forms = kind.constructors if isinstance(kind, AdtKind) else ()
+        fields = {form.python: [name for name, _ in form.fields] for form in forms}
+        for path in [kind.python] if isinstance(kind, OpaqueKind) else fields:
+            module, _, name = path.rpartition(".")
+            try:
+                cls = getattr(importlib.import_module(module), name)
+                has = list(inspect.signature(cls).parameters)
+            except (ImportError, AttributeError, TypeError, ValueError) as error:
+                message = f"{kind.name}: there is no class {path}: {error}"
+                problems.add("code-class", message, signature.span)
+                continue
+            if path in fields and has != fields[path]:
+                problems.add(
+                    "code-class",
+                    f"{kind.name}: {path} takes {listed_in_order(has)}, its form has "
+                    f"{listed_in_order(fields[path])}",
+                    signature.span,
+                )
+
+
+def _check_stages(signature: Signature, problems: Problems, *, installed: bool) -> None:
+    """What a composite op is made of are ops; of a file that nobody installed others may miss."""
+    composition = signature.composition
+    for stage in composition.stages if composition is not None and installed else ():
+        if stage.op not in known_ops() and stage.op not in living_classes():
+            problems.add(
+                "composition",
+                f"the stage {stage.name} is {stage.op!r}, which has no entry"
+                f"{did_you_mean(stage.op, known_ops())}",
+                stage.span,
+            )
 
 
 class _ClassChecker:

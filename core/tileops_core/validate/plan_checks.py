@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from tileops_core.errors import ManifestError, SignatureError, TileOpsError
+from tileops_core.errors import ManifestError, SignatureError
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.cases import call_of
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
@@ -72,8 +72,9 @@ class _Checker:
             return
         self._compare(row, case, statics, facts)
         self._compare_outputs(row, case, results)
-        self._effects(row, case, statics, facts, results)
-        if self._costs(row, case, statics, specs):
+        record = SignatureCall(self.plan, statics, specs, False, _NOBODY)
+        self._effects(row, case, record, results)
+        if self._costs(row, case, record):
             self._keep(row, case, results)
 
     def _note(self, code: str, message: str, row: Workload, hint: str = "") -> None:
@@ -114,11 +115,14 @@ class _Checker:
                 )
 
     def _effects(
-        self, row: Workload, case: WorkloadCase, statics: Statics, facts: Facts,
+        self,
+        row: Workload,
+        case: WorkloadCase,
+        record: SignatureCall,
         results: tuple[OutputFacts, ...],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Writes, absent outputs and counts of reads and writes are those of one operator."""
-        written = self.plan.written(statics, facts)
+        written = record.written
         outputs = zip(self.signature.outputs, results, strict=True)
         without = tuple(output.name for output, result in outputs if result is None)
         branch = [o for o in self.operators if (o.written, o.without) == (written, without)]
@@ -129,17 +133,34 @@ class _Checker:
                 f"{', '.join(without) or 'nothing'}, which is none of the entry's effect branches",
                 row,
             )
+        self._traffic(row, case, record)
 
-    def _costs(
-        self, row: Workload, case: WorkloadCase, statics: Statics, specs: tuple[Any, ...]
-    ) -> bool:
+    def _traffic(self, row: Workload, case: WorkloadCase, record: SignatureCall) -> None:
+        """A tensor is read and written as often as its effects say."""
+        due = {name: (1, 0) for name, facts in case.tensors.items() if facts is not None}
+        for item in self.signature.inputs:
+            if case.inputs[item.name] is not None:
+                writes = item.name in record.written
+                due[item.name] = (int(not (item.write_only and writes)), int(writes))
+        for output in self.signature.outputs:
+            if case.outputs[output.name] is not None and output.alias not in record.written:
+                due[output.name] = (0, 1)
+        counted = {name: (t.reads, t.writes) for name, t in record.traffic.items()}
+        if counted != due:
+            self._note(
+                "effect-branch",
+                f"{case.case_id}: reads and writes are counted as {counted}, the entry says {due}",
+                row,
+            )
+
+    def _costs(self, row: Workload, case: WorkloadCase, record: SignatureCall) -> bool:
         """Whether the roofline gives a cost, as far as it may be asked."""
         roofline = self.signature.roofline
         if roofline is None or (roofline.func is not None and not self.installed):
             return True
         try:
-            flops, moved = SignatureCall(self.plan, statics, specs, False, _NOBODY).roofline()
-        except (TileOpsError, ArithmeticError, LookupError, ValueError) as error:
+            flops, moved = record.roofline()
+        except Exception as error:  # a cost function is anybody's code
             self._note("roofline", f"{case.case_id}: the roofline cannot be computed: {error}", row)
             return False
         if flops < 0 or moved < 0 or flops == moved == 0:
