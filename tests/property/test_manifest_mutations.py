@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import pytest
 from inference import differences
-from mutations import Mutation, entry_of, mutations
+from mutations import Mutation, Tree, mutations, text_of
 
 from tileops_core.ops._index import FAMILIES
 from tileops_core.signature.build import build_signature
@@ -43,7 +43,7 @@ class Case:
 
     file: str
     op: str
-    tree: object
+    tree: Tree
     mutation: Mutation
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Case:
 def every_case() -> list[Case]:
     found = []
     for name, op in ENTRIES:
-        tree = entry_of(TEXTS[name], op)
+        tree = Tree(TEXTS[name], op)
         found += [Case(name, op, tree, mutation) for mutation in mutations(tree)]
     return found
 
@@ -110,11 +110,9 @@ def classes() -> None:
 @pytest.mark.parametrize("op", [op for _, op in ENTRIES])
 def test_no_fault_means_no_finding(op: str, tmp_path: Path) -> None:
     """Writing an entry's nodes out again is no fault, so findings come from the fault alone."""
-    import yaml
-
     name = next(name for name, entry in ENTRIES if entry == op)
     path = tmp_path / name
-    path.write_text(yaml.serialize(entry_of(TEXTS[name], op)), encoding="utf-8")
+    path.write_text(text_of(Tree(TEXTS[name], op).nodes()), encoding="utf-8")
     assert list(validate(path)) == []
 
 

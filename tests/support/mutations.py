@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -30,23 +31,50 @@ class Mutation:
     path: str
     change: Change = attrs.field(repr=False)
 
-    def of(self, tree: Any) -> str:
+    def of(self, tree: Tree) -> str:
         """The text of an entry with the fault."""
-        tree = copy.deepcopy(tree)
-        self.change(tree)
-        return yaml.serialize(tree, width=10**6, allow_unicode=True)
+        nodes = tree.nodes()
+        self.change(nodes)
+        return text_of(nodes)
 
 
-def entry_of(text: str, op: str) -> Any:
-    """The YAML nodes of a file with nothing but one of its entries."""
-    root = yaml.compose(text)
-    root.value = [(key, value) for key, value in root.value if key.value == op]
-    return root
+class Tree:
+    """The YAML nodes of a file with nothing but one of its entries; each use has its own.
+
+    Args:
+        text: The file's text.
+        op: The entry.
+    """
+
+    def __init__(self, text: str, op: str) -> None:
+        root: Any = yaml.compose(text)
+        root.value = [(key, value) for key, value in root.value if key.value == op]
+        _forget_places(root)
+        self._kept = pickle.dumps(root)
+
+    def nodes(self) -> Any:
+        """The nodes, to be changed at will."""
+        return pickle.loads(self._kept)
 
 
-def mutations(tree: Any) -> Iterator[Mutation]:
-    """All single faults of a tree, in its order."""
-    yield from _inside(tree, (), "")
+def text_of(nodes: Any) -> str:
+    """YAML nodes as text."""
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.serialize(nodes, Dumper=dumper, width=10**6, allow_unicode=True))
+
+
+def _forget_places(node: Any) -> None:
+    """Where nodes stood holds the whole text, once for each of them."""
+    node.start_mark = node.end_mark = None
+    parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+    for part in parts:
+        for inner in part if isinstance(part, tuple) else (part,):
+            _forget_places(inner)
+
+
+def mutations(tree: Tree) -> Iterator[Mutation]:
+    """All single faults of an entry, in its order."""
+    yield from _inside(tree.nodes(), (), "")
 
 
 def _inside(node: Any, steps: tuple[Any, ...], path: str) -> Iterator[Mutation]:
