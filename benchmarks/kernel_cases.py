@@ -200,7 +200,7 @@ def _case(
     subject: Subject, kind: str, row: Workload, dtype: str, rows: int = 0, columns: int = 0
 ) -> Case:
     dtypes = {**row.dtype_cases[0], "T": dtype}
-    call = instantiate(signature_of(subject), row, dtypes)
+    call = instantiate(signature_of(subject), row, dtypes, requires=False)
     return Case(subject, kind, row.label, dtype, call, rows, columns)
 
 
@@ -229,7 +229,7 @@ def _rope_grid(rows: int, columns: int) -> Sizes:
 
 def _rope_position_ids_grid(rows: int, columns: int) -> Sizes:
     heads, features = _heads(columns)
-    return {"max_position": 32768}, {"N": rows, "H": heads, "D": features}
+    return {"max_position": 32768}, {"N": rows, "H": heads, "D": features, "seq_lens": (1,) * rows}
 
 
 def _last_axis_grid(rows: int, columns: int) -> Sizes:
@@ -253,7 +253,7 @@ def _sequences(row: Workload, rows: int) -> dict[str, Any]:
 
 
 def _tokens(row: Workload, rows: int) -> dict[str, Any]:
-    return {"N": rows}
+    return {"N": rows, "seq_lens": (1,) * rows}
 
 
 def _last_axis(row: Workload, rows: int) -> dict[str, Any] | None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from tileops_core.call.checking import checks
     from tileops_core.op.base import Op
+    from tileops_core.spec.generate_schema import manifest_schema
     from tileops_core.tensor_spec import TensorSpec
 
     __version__: str
@@ -41,6 +42,7 @@ __all__ = [
     "interfaces",
     "kernels",
     "load_failures",
+    "manifest_schema",
     "ops",
     "registered_targets",
     "set_backend_order",
@@ -53,6 +55,7 @@ _HOMES = {
     "TensorSpec": "tensor_spec",
     "checks": "call.checking",
     "default_target": "backend.targets",
+    "manifest_schema": "spec.generate_schema",
     "registered_targets": "backend.targets",
     "set_backend_order": "backend.order",
     "set_default_target": "backend.targets",

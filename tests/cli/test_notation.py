@@ -99,5 +99,5 @@ def test_python_shows_out_and_arguments_taken_by_name() -> None:
     )
     construct, call = as_python(signature).splitlines()
     assert construct == "op = AcmeFwdOp(*, p: int = 1, target=None)"
-    assert call == "y = op(x, out=None, *, bias=None)"
+    assert call == "y = op(x, *, bias=None, out=None)"
     assert remarks(signature.outputs[0]) == ["into out= if passed"]

@@ -14,6 +14,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from tileops_core.errors import SignatureError
+from tileops_core.interfaces.moe import ContiguousLayout, MaskedLayout, RoutingEpilogueSpec
 from tileops_core.plan.params import normalize
 from tileops_core.signature.kinds import (
     ANY_DTYPE,
@@ -21,16 +22,24 @@ from tileops_core.signature.kinds import (
     DIM,
     INT,
     SHAPE,
+    TENSOR,
+    AdtKind,
     AxesKind,
+    Constructor,
     DeviceKind,
     DTypeKind,
     EnumKind,
     IntTupleKind,
     MaybeKind,
+    OpaqueKind,
     ScalarKind,
+    WordOrKind,
 )
-from tileops_core.signature.model import REQUIRED, Param
-from tileops_core.spans import Span
+from tileops_core.signature.model import REQUIRED, Input, Param
+from tileops_core.spans import NOWHERE, Span
+from tileops_core.spec.entries import AdtValue
+from tileops_core.spec.expressions import Name
+from tileops_core.spec.grammar import parse_expression
 
 MODE = EnumKind(("none", "tanh"))
 FLOAT = ScalarKind(("float",))
@@ -237,6 +246,110 @@ def test_a_refusal_says_what_is_due(kind, value, due):
     with pytest.raises(SignatureError) as caught:
         taken(kind, value)
     assert caught.value.expected == due
+
+
+def test_a_value_per_axis_or_a_word_is_either():
+    kind = WordOrKind(("valid", "same"), PAIR)
+    assert [taken(kind, value) for value in (1, [1, 2], "same", np.str_("valid"))] == [
+        (1, 1),
+        (1, 2),
+        "same",
+        "valid",
+    ]
+    with pytest.raises(SignatureError) as caught:
+        taken(kind, "vaild")
+    assert caught.value.expected == "an int or 2 of them or 'valid' or 'same'"
+    assert "did you mean 'valid'?" in str(caught.value)
+
+
+def test_a_value_per_axis_may_have_holes_where_the_entry_says_so():
+    kind = MaybeKind(IntTupleKind(2, holes=True))
+    for value, expected in (
+        (None, None),
+        (3, (3, 3)),
+        ((None, 3), (None, 3)),
+        ([3, None], (3, None)),
+        (np.array([3, 4]), (3, 4)),
+    ):
+        assert taken(kind, value) == expected
+    for value in ((None,), (None, "3"), "33", (None, 1.5)):
+        with pytest.raises(SignatureError):
+            taken(kind, value)
+    with pytest.raises(SignatureError):
+        taken(PAIR, (None, 3))
+
+
+FORMS = AdtKind(
+    "MGroupedLayout",
+    (
+        Constructor(
+            "masked",
+            "tileops_core.interfaces.moe.MaskedLayout",
+            (("max_m", INT),),
+            (("max_m >= 1", parse_expression("max_m >= 1", lambda *place: NOWHERE)),),
+        ),
+    ),
+)
+
+
+def test_an_object_of_a_form_is_taken_by_value():
+    assert taken(FORMS, MaskedLayout(np.int64(4))) == MaskedLayout(4)
+    assert type(taken(FORMS, MaskedLayout(np.int64(4))).max_m) is int
+
+
+def test_a_value_as_an_entry_writes_it_becomes_an_object():
+    assert taken(FORMS, AdtValue("masked", (("max_m", 4),))) == MaskedLayout(4)
+
+
+@pytest.mark.parametrize(
+    ("value", "due"),
+    [
+        (ContiguousLayout(), "a MGroupedLayout (MaskedLayout)"),
+        (None, "a MGroupedLayout (MaskedLayout)"),
+        (MaskedLayout("4"), "a MGroupedLayout whose max_m is an int"),
+        (MaskedLayout(0), "a MGroupedLayout with max_m >= 1"),
+        (AdtValue("masked", (("max_m", 0),)), "a MGroupedLayout with max_m >= 1"),
+    ],
+)
+def test_an_object_of_no_form_is_refused(value, due):
+    with pytest.raises(SignatureError) as caught:
+        taken(FORMS, value)
+    assert caught.value.expected == due
+
+
+def test_an_object_that_expressions_cannot_read_is_kept_as_it_is():
+    kind = OpaqueKind("RoutingEpilogueSpec", "tileops_core.interfaces.moe.RoutingEpilogueSpec")
+    value = RoutingEpilogueSpec(2.0)
+    assert taken(kind, value) is value
+    with pytest.raises(SignatureError, match="must be a RoutingEpilogueSpec, got 2"):
+        taken(kind, 2.0)
+
+
+def tensor_param(*, optional):
+    name = Name(id="T", span=NOWHERE)
+    declared = Input("p", name, (), "T", "[]", NOWHERE, NOWHERE, NOWHERE, optional=optional)
+    return Param("p", TENSOR, REQUIRED, False, "Tensor", NOWHERE, declared)
+
+
+def test_a_tensor_is_taken_as_a_dense_copy_without_history():
+    given = torch.nn.Parameter(torch.arange(6.0).reshape(2, 3)).t()
+    found = normalize("ProbeFwdOp", tensor_param(optional=False), given)
+    assert torch.equal(found, given)
+    assert found.is_contiguous()
+    assert not found.requires_grad
+    assert found.data_ptr() != given.data_ptr()
+
+
+@pytest.mark.parametrize("value", [[1.0], 1.0, torch.eye(2).to_sparse(), "x"])
+def test_what_is_no_dense_tensor_is_refused(value):
+    with pytest.raises(SignatureError, match=r"p must be a torch\.Tensor"):
+        normalize("ProbeFwdOp", tensor_param(optional=False), value)
+
+
+def test_a_tensor_that_may_be_left_out_may_be_none():
+    assert normalize("ProbeFwdOp", tensor_param(optional=True), None) is None
+    with pytest.raises(SignatureError):
+        normalize("ProbeFwdOp", tensor_param(optional=False), None)
 
 
 def test_a_word_nearly_right_is_guessed():

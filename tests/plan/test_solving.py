@@ -10,11 +10,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_support import facts, optional, plan, plan_of, signature, solved, spec
+from plan_support import facts, optional, plan, plan_of, signature, solved, spec, statics
 
 from tileops_core.errors import ManifestError, SignatureError
 from tileops_core.plan.build import build_plan
-from tileops_core.signature.solving import LetStep, certain_names, solve
+from tileops_core.signature.solving import certain_names, solve
+from tileops_core.signature.steps import LetStep
 from tileops_core.spans import NOWHERE
 from tileops_core.spec.grammar import parse_expression
 
@@ -309,6 +310,132 @@ def test_a_branch_may_hang_on_the_presence_of_a_tensor():
     )
     assert solved(checks, {"x": spec(3), "w": spec(2)}) == {"M": 2, "N": 3}
     assert solved(checks, {"x": spec()}) == {"M": None, "N": None}
+
+
+# -- conditional axes ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("wide", "length"), [(True, 6), (False, 3)])
+def test_a_conditional_axis_is_solved_on_each_answer(wide, length):
+    checks = plan("N", {"x": "[2 * N if t else N]"}, params={"t": "bool"})
+    assert solved(checks, {"x": spec(length)}, t=wide) == {"N": 3}
+    if wide:
+        with pytest.raises(
+            SignatureError, match=r"x has 5 on axis 0, the signature says \[2 \* N\]"
+        ):
+            solved(checks, {"x": spec(5)}, t=wide)
+
+
+def test_axes_of_one_condition_are_solved_together():
+    checks = plan("M N", {"x": "[2 * N if t else N, M if t else N + 1]"}, params={"t": "bool"})
+    assert solved(checks, {"x": spec(4, 7)}, t=True) == {"N": 2, "M": 7}
+    assert solved(checks, {"x": spec(4, 5)}, t=False) == {"N": 4, "M": None}
+    with pytest.raises(SignatureError, match=r"x has shape \(4, 7\)"):
+        solved(checks, {"x": spec(4, 7)}, t=False)
+
+
+def test_a_conditional_axis_waits_for_the_index_that_its_condition_reads():
+    checks = plan("M N", {"x": "[2 * N if M > 1 else N]", "m": "[M]"})
+    assert solved(checks, {"x": spec(6), "m": spec(2)}) == {"M": 2, "N": 3}
+    assert solved(checks, {"x": spec(6), "m": spec(1)}) == {"M": 1, "N": 6}
+
+
+# -- an index of several tensors ----------------------------------------------------------
+
+TURNED = {
+    "A": {
+        "params": {"t": "Bool", "N": "Dim", "K": "Dim"},
+        "match": "t",
+        "cases": [{"when": False, "is": "[K]"}, {"when": True, "is": "[N]"}],
+    }
+}
+
+
+def test_what_one_tensor_settles_on_each_branch_is_settled():
+    checks = plan(
+        "N K",
+        {"a": "A[t, N, K]", "b": "A[not t, N, K]"},
+        {"y": "[N, K]"},
+        types=TURNED,
+        params={"t": "bool"},
+        shape_rules=["N > 0"],
+        let={"both": "N * K"},
+    )
+    for turned, expected in ((True, {"N": 2, "K": 3}), (False, {"N": 3, "K": 2})):
+        found = solved(checks, {"a": spec(2), "b": spec(3)}, t=turned)
+        assert found == expected | {"both": 6}
+    with pytest.raises(SignatureError, match="N > 0"):
+        solved(checks, {"a": spec(0), "b": spec(3)}, t=True)
+
+
+def test_what_a_restriction_makes_sure_of_is_settled():
+    inputs = {"x": "[M]", "v": optional("[N]"), "w": optional("[N]")}
+    rules = ["present(v) or present(w)", "N > 1"]
+    checks = plan("M N", inputs, {"y": "[N]"}, shape_rules=rules)
+    assert solved(checks, {"x": spec(2), "w": spec(3)}) == {"M": 2, "N": 3}
+    error = unsolved("M N", inputs, {"y": "[N]"}, shape_rules=rules[1:])
+    assert "output y reads N" in str(error)
+
+
+# -- tensors given at construction --------------------------------------------------------
+
+
+def table(shape, **more):
+    return {"params": {"table": {"dtype": "T", "shape": shape, **more}}}
+
+
+def constants(checks, tensor):
+    found = statics(checks, table=tensor)
+    return dict(zip(checks.static_names, found, strict=True)), found
+
+
+def test_a_tensor_at_construction_settles_what_it_can():
+    checks = plan("M", {"x": "[M]"}, **table("[M, 2 * M]"))
+    found, held = constants(checks, torch.zeros(2, 4))
+    assert (found["M"], found["T"]) == (2, torch.float32)
+    assert checks.check(held, spec(2))
+    with pytest.raises(
+        SignatureError, match=r"x has shape \(3,\), the signature says \[M\] = \(2,"
+    ):
+        checks.check(held, spec(3))
+    with pytest.raises(SignatureError, match=r"table has shape \(2, 5\)"):
+        constants(checks, torch.zeros(2, 5))
+
+
+def test_what_needs_a_call_is_checked_in_the_call():
+    checks = plan("M N", {"x": "[M]"}, **table("[N, M // 2]"))
+    found, held = constants(checks, torch.zeros(5, 3))
+    assert found["N"] == 5
+    assert checks.check(held, spec(6))
+    with pytest.raises(SignatureError, match=r"table has shape \(5, 3\), .* = \(5, 4\)"):
+        checks.check(held, spec(8))
+
+
+def test_a_rank_that_needs_a_call_is_checked_in_the_call():
+    checks = plan("*S M", {"x": "[*S, M]"}, **table("[*broadcast(S, S)]"))
+    _, held = constants(checks, torch.zeros(2, 3))
+    assert checks.check(held, spec(2, 3, 4))
+    with pytest.raises(SignatureError, match=r"table has shape \(2, 3\)"):
+        checks.check(held, spec(2, 4))
+
+
+def test_an_optional_tensor_at_construction_settles_what_a_call_may_settle_too():
+    checks = plan("M", {"x": "[M]"}, {"y": "[M]"}, **table("[M]", optional=True))
+    found, held = constants(checks, None)
+    assert found == {"table": None, "T": None, "M": None}
+    facts = checks.check(held, spec(4))
+    assert checks.outputs(held, facts)[0][0] == (4,)
+    _, held = constants(checks, torch.zeros(3))
+    with pytest.raises(
+        SignatureError, match=r"x has shape \(4,\), the signature says \[M\] = \(3,"
+    ):
+        checks.check(held, spec(4))
+
+
+def test_a_dtype_that_only_a_call_tells_is_no_dtype_of_a_tensor_at_construction():
+    error = unsolved("M", {"x": "[M]"}, params={"table": {"dtype": "promote_int_to_float(T)",
+                                                          "shape": "[M]"}})  # fmt: skip
+    assert "table has a dtype that only a call tells, and is given before" in str(error)
 
 
 # -- what no order settles ----------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, Stateles
 import tileops_core.ops
 from tileops_core.errors import SignatureError
 from tileops_core.ops._index import OPS
+from tileops_core.signature.primitives import PRIMITIVES
 from tileops_core.signature.workload import cases
 
 
@@ -161,3 +163,24 @@ def test_every_op_called_under_a_fake_mode_gives_symbolic_results(op):
             assert result.dtype is dtype
         assert instance.serving_target is None
         assert instance.last_call.present(made.signature.outputs[0].name)
+
+
+TIGHT, ALIGNED = (SimpleNamespace(kind="contiguous", alignment=n) for n in (1, 16))
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("conv.out", lambda n: (n, 3, 2, 1, 1)),
+        ("pool.out", lambda n: (n, 3, 2, 1, 1, False)),
+        ("pool.out", lambda n: (n, 3, 2, 1, 1, True)),
+        ("moe.capacity", lambda n: (TIGHT, 8 * n, 4)),
+        ("moe.capacity", lambda n: (ALIGNED, 8 * n, 4)),
+    ],
+)
+def test_a_family_primitive_leaves_lengths_symbolic(symbols, name, args):
+    (length,) = symbols.tensor(33).shape
+    run = PRIMITIVES[name].run
+    found = run(*args(length))
+    assert symbols.is_free(found)
+    assert sizes([found]) == (run(*args(33)),)

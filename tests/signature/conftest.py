@@ -37,6 +37,7 @@ def entry_of(changes: dict[str, Any]) -> dict[str, Any]:
         [{"label": "row", "M": 2, "N": 3, "S": [], "dtype_cases": [{"T": "float16"}]}],
     )
     roofline = changes.pop("roofline", {"flops": "M * N"})
+    composition = changes.pop("composition", None)
     for key, value in changes.items():
         parts = key.split("__")
         place = signature
@@ -52,6 +53,7 @@ def entry_of(changes: dict[str, Any]) -> dict[str, Any]:
         "signature": signature,
         "workloads": rows,
         "roofline": roofline,
+        **({} if composition is None else {"composition": composition}),
     }
 
 

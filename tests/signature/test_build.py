@@ -77,6 +77,38 @@ def test_everything_wrong_is_raised_together():
     assert all(str(problem) in text for problem in caught.value.problems)
 
 
+def layout(default):
+    """A parameter of a sealed sum."""
+    return {"params__layout": {"type": "MGroupedLayout", "default": default}}
+
+
+LAYOUT = layout({"masked": {"max_m": 4}})
+OPAQUE = {"params__o": {"type": "RoutingEpilogueSpec | None", "default": None}}
+PADDING = {"params__pad": {"type": "int | tuple[int, int] | 'valid' | 'same'", "default": 0}}
+SIZES = {
+    "params__out_size": {
+        "type": "int | None | tuple[int | None, int | None] | list[int | None]",
+        "default": None,
+    }
+}
+
+
+def combos(*table):
+    """A second dtype, of an input of its own, and rows of ``dtype_combos``."""
+    return {
+        "forall__U": "DType[int8]",
+        "inputs__x": {"dtype": "T", "shape": "[M, N, *S]"},
+        "inputs__w": {"dtype": "U", "shape": "[N]"},
+        "dtype_combos": list(table),
+        **row(dtype_cases=[{"T": "float16", "U": "int8"}]),
+    }
+
+
+def stages(*found):
+    """An entry of a composite."""
+    return {"composition": {"kind": "composite", "stages": list(found)}}
+
+
 PROBLEMS = [
     # declarations
     ("unknown-type", {"forall__M": "Dimension"}),
@@ -215,6 +247,48 @@ PROBLEMS = [
             "outputs__z": {"dtype": "T", "shape": "[M]", "buffer": "out"},
         },
     ),
+    # sealed sums
+    ("not-in-branch", {**LAYOUT, **rules("layout.max_m > 1")}),
+    ("not-in-branch", {**LAYOUT, **rules("layout.kind == 'masked' or layout.max_m > 1")}),
+    ("not-in-language", {**LAYOUT, **rules("layout.rows > 1")}),
+    ("never-equal", {**LAYOUT, **rules("layout.kind == 'dense'")}),
+    ("kind", {**LAYOUT, **rules("layout == 'masked'")}),
+    ("kind", {**LAYOUT, **rules("layout.kind > 1")}),
+    ("bad-default", layout("masked")),
+    ("bad-default", layout({"masked": {"max_m": 4, "rows": 1}})),
+    ("bad-default", layout({"masked": {"max_m": "4"}})),
+    ("bad-default", layout({"masked": {"max_m": 0}})),
+    ("bad-default", layout({"dense": {"max_m": 4}})),
+    ("bad-default", layout({"contiguous": {"packing": "tight", "alignment": 1}})),
+    ("bad-default", {"params__o": {"type": "RoutingEpilogueSpec", "default": "x"}}),
+    ("unknown-type", {"params__layout": {"type": "MGroupLayout", "default": None}}),
+    ("kind", {**OPAQUE, **rules("present(o) and o.value == 1")}),
+    # paddings
+    ("kind", {**PADDING, **rules("per_axis(pad, 0, 2) > 0")}),
+    ("never-equal", {**PADDING, **rules("pad == 'full'")}),
+    ("maybe-none", {**SIZES, **rules("per_axis(out_size, 0, 2) > 0")}),
+    ("maybe-none", {**SIZES, **rules("present(out_size) and per_axis(out_size.value, 0, 2) > 0")}),
+    ("kind", {**SIZES, **rules("present(out_size) and out_size.value[0] > 0")}),
+    ("kind", {**SIZES, **rules("present(out_size) and sum(out_size.value) > 0")}),
+    # dtypes that go together
+    ("dtype-combos", combos({"T": "float16", "L": "int8"})),
+    ("dtype-combos", combos({"T": "float16"})),
+    ("dtype-combos", combos({"T": "float16", "U": "int8"}, {"T": "float32"})),
+    ("dtype-combos", combos({"T": "float16", "U": "int8"}, {"T": "float32", "U": "float64"})),
+    ("dtype-combos", combos(*[{"T": "float16", "U": "int8"}, {"T": "float32", "U": "int8"}] * 2)),
+    ("dtype-combos", combos({"T": "float16", "U": "int8"})),
+    ("dtype-combos", combos({"T": "float16", "dtype": "float16"})),
+    # compositions
+    ("composition", {"composition": {"kind": "composite", "stages": []}}),
+    ("composition", stages({"name": "Gate", "op": "GateFwdOp"})),
+    ("composition", stages({"name": "gate", "op": "Gate"})),
+    ("composition", stages({"name": "gate", "op": "TestFwdOp"})),
+    ("composition", stages(*[{"name": "gate", "op": "GateFwdOp"}] * 2)),
+    # metadata
+    (
+        "metadata",
+        {"inputs__w": {"dtype": "int32", "shape": "[N]", "optional": True, "values": "ones(N)"}},
+    ),
     # rows
     ("row", row(label="two words")),
     ("row", row(label="a-label-of-more-than-24-characters")),
@@ -235,6 +309,14 @@ PROBLEMS = [
 def test_each_fault_has_its_own_code(problems, code, changes):
     found = problems(**changes)
     assert {problem.code for problem in found} == {code}
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "fp4", "float4_e2m1fn"])
+def test_a_packed_dtype_is_told_its_carrier(problems, name):
+    (problem,) = problems(inputs__w={"dtype": name, "shape": "[N]", "optional": True})
+    assert problem.code == "unknown-name"
+    assert problem.hint.startswith(f"write {name} as its carrier, uint8 or int8")
+    assert "carrier" in problems(forall__T=f"DType[float16 | {name}]")[0].hint
 
 
 def test_every_code_of_the_signature_is_provoked_here():

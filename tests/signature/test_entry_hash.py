@@ -63,6 +63,12 @@ def test_what_means_the_same_has_the_same_hash(old, new):
         ("DType[float16 | float32]", "DType[float32 | float16]"),
         ("      x: {dtype: T,", "      x: {dtype: T, optional: true,"),
         ("default: 1.0e-5", "default: 1.0e-5, kw_only: true"),
+        ('y: {dtype: T, shape: "[M]"}', 'y: {dtype: T, shape: "[M]", contiguous: true}'),
+        ("eps: {type: float, default: 1.0e-5}", 'eps: {dtype: float32, shape: "[M]"}'),
+        (
+            "  roofline:",
+            "  composition: {kind: composite, stages: [{name: a, op: AFwdOp}]}\n  roofline:",
+        ),
     ],
 )
 def test_what_means_something_else_has_another_hash(old, new):

@@ -115,3 +115,178 @@ def test_a_quantity_reads_the_indices_it_needs(build):
         workloads=[ROW],
     )
     assert only(signature).inputs["w"] == ("float16", (6,))
+
+
+# -- lists, metadata, tensors at construction --------------------------------------------------
+
+LENS = {
+    "forall__lens": "Seq[Int]",
+    "inputs__w": None,
+    "inputs__offsets": {
+        "dtype": "int32",
+        "shape": "[M + 1]",
+        "values": "prefix_sum(lens)",
+        "requires": ["prefix_offsets(N)"],
+    },
+}
+PACKED = {**ROW, "M": 2, "N": 5, "lens": [2, 3]}
+
+
+def test_metadata_is_made_by_the_generator(build):
+    case = only(build(**LENS, workloads=[PACKED]))
+    assert case.inputs["offsets"] == ("int32", (3,))
+    assert case.metadata() == {"offsets": [0, 2, 5]}
+    assert case.indices["lens"] == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "lens"),
+    [
+        ("repeat(2, 3)", (2, 2, 2)),
+        ("balanced_sizes(7, 3)", (3, 2, 2)),
+        ("repeat(2 * 4, 1 + 1)", (8, 8)),
+        ("repeat(-1, 0)", ()),
+    ],
+)
+def test_a_list_may_be_written_as_a_call(build, text, lens):
+    row = {**PACKED, "M": len(lens), "N": sum(lens), "lens": text}
+    assert only(build(**LENS, workloads=[row])).indices["lens"] == lens
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("repeat(2)", "takes 2 arguments"),
+        ("repeats(2, 3)", "did you mean 'repeat'"),
+        ("repeat(M, 3)", "'M' is not declared"),
+        ("7", "a list of ints, as in repeat(...) or balanced_sizes(...), is due"),
+        ("repeat(2, 2000000000)", "from 0 to 1048576 items"),
+        ("repeat(2, 3", "never closed"),
+        ("balanced_sizes(3, 0)", "cannot be shared out"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_told_where_it_stands(problems, text, message):
+    (problem,) = problems(**LENS, workloads=[{**PACKED, "lens": text}])
+    assert message in problem.message
+    assert "lens" in problem.span.text
+
+
+@pytest.mark.parametrize("value", [[1.5], ["2"], 3, [True]])
+def test_a_list_holds_ints(problems, value):
+    (problem,) = problems(**LENS, workloads=[{**PACKED, "lens": value}])
+    assert problem.code == "row"
+    assert "lens" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**PACKED, "lens": [2, 2]}, "offsets[2] is 4, the last offset must be 5"),
+        ({**PACKED, "lens": [2, 2, 1]}, "offsets is [M + 1] = (3,), prefix_sum gives (4,)"),
+        ({**PACKED, "lens": [7, -2]}, "offsets: prefix_sum: a sequence has the length -2"),
+        ({**PACKED, "N": 2**40, "lens": [2**39, 2**39]}, "or int32 does not hold it"),
+        ({k: v for k, v in PACKED.items() if k != "lens"}, "its branch uses lens"),
+    ],
+)
+def test_metadata_that_the_entry_refuses_is_a_fault_of_the_row(build, row, message):
+    signature = build(**LENS, workloads=[row])
+    with pytest.raises(ManifestError) as caught:
+        only(signature)
+    assert message in str(caught.value)
+    assert message in next(iter(check_workloads(signature))).message
+
+
+def test_requirements_may_be_left_for_later(build):
+    signature = build(**LENS, workloads=[{**PACKED, "lens": [2, 2]}])
+    assert only(signature, requires=False).inputs["offsets"] == ("int32", (3,))
+
+
+def test_metadata_of_a_tensor_that_is_not_passed_is_not_made(build):
+    optional = {**LENS["inputs__offsets"], "optional": True}
+    changes = {**LENS, "inputs__offsets": optional}
+    without = only(build(**changes, workloads=[ROW]))
+    assert (without.metadata(), without.inputs["offsets"]) == ({}, None)
+    with pytest.raises(ManifestError, match="gives lens, which its branch does not use"):
+        only(build(**changes, workloads=[PACKED]))
+    assert only(build(**changes, workloads=[{**PACKED, "some": ["offsets"]}])).metadata()
+
+
+def test_a_seed_belongs_to_a_case(build):
+    draws = {
+        "inputs__w": None,
+        "inputs__ids": {"dtype": "int64", "shape": "[M, N]", "values": "random_ids(M, N, 1000)"},
+    }
+    cases_of = [{"T": "float16"}, {"T": "float32"}]
+    signature = build(**draws, workloads=[{**ROW, "dtype_cases": cases_of}])
+    one, other = cases(signature)
+    again, _ = cases(signature)
+    assert one.metadata() == again.metadata() != other.metadata()
+    assert one.seed == again.seed != other.seed
+    assert 0 <= one.seed < 2**63
+
+
+def test_the_outputs_of_a_case_are_known(build):
+    outputs = {"outputs__z": {"dtype": "float32", "shape": "[N, M]", "nullable": "flag"}}
+    signature = build(**outputs, workloads=[ROW, {**ROW, "label": "flagged", "flag": True}])
+    plain, flagged = cases(signature)
+    assert plain.outputs == {"y": ("float16", (2, 3, 4)), "z": ("float32", (3, 2))}
+    assert flagged.outputs["z"] is None
+    assert plain.elements == 24 + 24 + 6
+
+
+def test_an_output_of_negative_length_is_a_fault_of_the_row(build):
+    signature = build(outputs__z={"dtype": "T", "shape": "[M - 3]"}, workloads=[ROW])
+    with pytest.raises(ManifestError, match=r"z would have the shape \(-1,\)"):
+        only(signature)
+
+
+TABLE = {
+    "params__table": {"dtype": "float32", "shape": "[N]", "optional": True, "kw_only": True},
+}
+
+
+def test_a_tensor_at_construction_is_passed_when_the_row_says_so(build):
+    without, given = (
+        only(build(**TABLE, workloads=[{**ROW, "some": some}])) for some in ([], ["table"])
+    )
+    assert without.tensors == {"table": None}
+    assert given.tensors == {"table": ("float32", (3,))}
+    assert "table" not in given.params
+
+
+def test_a_row_without_its_index_is_told_of_the_branch_alone(build):
+    changes = {
+        "forall__P": "Dim",
+        "inputs__r": {"dtype": "T", "shape": "[P]", "optional": "mode == 'b'"},
+        "let": {"L": "P if mode == 'b' else M"},
+        "shape_rules": ["L > 0"],
+        "workloads": [ROW, {**ROW, "label": "other", "mode": "b", "P": 7}],
+    }
+    assert [case.case_id for case in cases(build(**changes))] == ["row-float16", "other-float16"]
+
+
+def test_dtypes_that_do_not_go_together_are_a_fault_of_the_row(build):
+    changes = {
+        "forall__U": "DType[int8 | int16]",
+        "inputs__w": {"dtype": "U", "shape": "[N]"},
+        "dtype_combos": [{"T": "float16", "U": "int8"}, {"T": "float32", "U": "int16"}],
+    }
+    right, wrong = ([{"T": "float16", "U": dtype}] for dtype in ("int8", "int16"))
+    assert only(build(**changes, workloads=[{**ROW, "dtype_cases": right}]))
+    with pytest.raises(ManifestError, match=r"\(T, U\) in .* does not hold"):
+        only(build(**changes, workloads=[{**ROW, "dtype_cases": wrong}]))
+
+
+def test_a_long_chain_of_quantities_is_no_trouble_to_a_row(build):
+    lets = {f"L{i}": f"L{i + 1} + 1" for i in range(1200)}
+    signature = build(let={**lets, "L1200": "M"}, shape_rules=["L0 == M + 1200"], workloads=[ROW])
+    assert only(signature)
+
+
+def test_a_value_per_axis_may_be_one_for_all(build):
+    signature = build(
+        params__step={"type": "int | tuple[int, int]", "kw_only": True},
+        shape_rules=["step == (2, 2)"],
+        workloads=[{**ROW, "step": 2}],
+    )
+    assert only(signature).params["step"] == 2

@@ -250,6 +250,13 @@ def test_random_text_is_parsed_or_refused_and_never_executed(text):
         assert all(isinstance(part, Expr) for part in node.walk())
 
 
+@pytest.mark.parametrize("text", ["M,", "M, N", " M ,"])
+def test_a_tuple_stands_in_parentheses(text):
+    with pytest.raises(GrammarError, match="a tuple stands in parentheses") as caught:
+        parse(text)
+    assert caught.value.span.column >= 1
+
+
 @given(st.lists(tokens, min_size=1, max_size=30).map(" ".join))
 def test_every_node_stands_inside_the_text(text):
     try:

@@ -5,7 +5,7 @@ import textwrap
 import pytest
 
 from tileops_core.spec.catalogue import ManifestFile
-from tileops_core.spec.entries import Spec
+from tileops_core.spec.entries import AdtValue, Pattern, Spec
 from tileops_core.spec.expressions import Axes, FamilyUse, Name
 from tileops_core.spec.problems import Problem
 
@@ -200,6 +200,102 @@ def test_yaml_traps_are_refused_wherever_a_value_stands(old, new):
 )
 def test_a_roofline_is_inline_or_a_function(old, new):
     assert "missing-key" in {problem.code for problem in problems(old, new)}
+
+
+MORE = """\
+XFwdOp:
+  family: test
+  status: spec-only
+  signature:
+    forall: {M: Dim, T: "DType[float16]", U: "DType[int8]"}
+    params:
+      layout: {type: MGroupedLayout, default: {masked: {max_m: 4}}}
+      top: {type: float, default: inf}
+      table: {dtype: float32, shape: "[M]", optional: true, kw_only: true}
+    inputs:
+      x: {dtype: T, shape: "Row[layout, M]"}
+    outputs:
+      z: {dtype: T, shape: "[M]", contiguous: true}
+    types:
+      Row:
+        params: {layout: MGroupedLayout, N: Dim}
+        match: [layout, layout]
+        cases:
+          - {when: [{masked: _}, {contiguous: {packing: tight, alignment: 1}}], is: "[N]"}
+    dtype_combos:
+      - {T: float16, U: int8}
+  composition:
+    kind: composite
+    stages:
+      - {name: first, op: OneFwdOp}
+      - {name: second, op: TwoFwdOp, optional: true}
+  workloads:
+    - label: row
+      layout: {contiguous: {packing: tight, metadata_kind: per_row, alignment: 1}}
+      M: 3
+      dtype_cases: [{T: float16, U: int8}]
+"""
+
+
+def test_what_few_entries_have_is_read_too():
+    spec = read(MORE)
+    assert spec.problems == ()
+    layout, top, table = spec.params
+    assert layout.default.value == AdtValue("masked", (("max_m", 4),))
+    assert top.default.value == float("inf")
+    assert (table.tensor.name, table.tensor.shape_text, table.tensor.optional) == (
+        "table",
+        "[M]",
+        True,
+    )
+    assert (table.default.value, table.kw_only, table.type.value) == (None, True, "Tensor | None")
+    assert spec.outputs[0].contiguous
+    (case,) = spec.types[0].cases
+    assert case.when == (
+        Pattern("masked"),
+        Pattern("contiguous", (("packing", "tight"), ("alignment", 1))),
+    )
+    assert [str(pattern) for pattern in case.when] == [
+        "{masked: _}",
+        "{contiguous: {packing: tight, alignment: 1}}",
+    ]
+    (combo,) = spec.dtype_combos
+    assert {name: dtype.value for name, dtype in combo.dtypes.items()} == {
+        "T": "float16",
+        "U": "int8",
+    }
+    first, second = spec.composition.stages
+    assert (first.name.value, first.op.value, first.optional) == ("first", "OneFwdOp", False)
+    assert (second.name.value, second.op.value, second.optional) == ("second", "TwoFwdOp", True)
+    assert str(spec.workloads[0].values["layout"].value) == (
+        "{contiguous: {packing: tight, metadata_kind: per_row, alignment: 1}}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("{masked: _}", "{masked: _, contiguous: _}", "wrong-value"),
+        ("{masked: _}", "{masked: 1}", "wrong-value"),
+        ("{masked: _}", "[masked]", None),
+        ("default: {masked: {max_m: 4}}", "default: {masked: 4}", "wrong-value"),
+        ("default: {masked: {max_m: 4}}", "default: {a: {b: 1}, c: {d: 2}}", "wrong-value"),
+        ("optional: true, kw_only: true}", "default: null}", "unknown-key"),
+        ("optional: true, kw_only: true}", "optional: M > 1}", "wrong-value"),
+        ("contiguous: true", "contiguous: M > 1", "wrong-value"),
+        ("{T: float16, U: int8}\n  comp", "T\n  comp", "wrong-value"),
+        ("kind: composite", "kind: pipeline", "wrong-value"),
+        ("kind: composite\n", "\n", "missing-key"),
+        ("kind: composite", "kind: composite\n    note: 1", "unknown-key"),
+        (", op: OneFwdOp", "", "missing-key"),
+        ("op: OneFwdOp", "op: OneFwdOp, when: 1", "unknown-key"),
+        ("default: inf", "default: .inf", "yaml-trap"),
+    ],
+)
+def test_what_few_entries_have_is_refused_where_it_is_wrong(old, new, code):
+    assert old in MORE
+    found = read(MORE.replace(old, new, 1)).problems
+    assert [problem.code for problem in found] == ([code] if code else [])
 
 
 def test_names_are_identifiers_and_no_keywords():

@@ -56,7 +56,7 @@ def signature(
         "workloads": [{"label": "row", "dtype_cases": [{"T": "float32"}]}],
     }
     for name, param in params.items():
-        if "default" not in param:
+        if "default" not in param and "type" in param:
             entry["workloads"][0][name] = _some(param["type"])
     return build_signature(load_spec_from(entry, OP))
 

@@ -20,6 +20,7 @@ PUBLIC = {
         "interfaces",
         "kernels",
         "load_failures",
+        "manifest_schema",
         "ops",
         "registered_targets",
         "set_backend_order",

@@ -14,7 +14,7 @@ from types import FunctionType
 import torch
 
 from tileops_core.call import checking, grad, modes, pipeline, torch_private
-from tileops_core.plan.emit_check import default_device, undecided_device
+from tileops_core.plan.devices import undecided_device
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
@@ -66,7 +66,7 @@ class CallEmitter:
             text = tensor.name if tensor.optional is False else f"{tensor.name}=None"
             (named if tensor.kw_only else positional).append(text)
         if self.takes_out:
-            positional.append("out=None")
+            (named or positional).append("out=None")
         return ", ".join(["self", *positional, *(["*", *named] if named else [])])
 
     def _rest(self) -> str:
@@ -74,9 +74,9 @@ class CallEmitter:
         return f"{self._inputs()}, out" if self.takes_out else self._inputs()
 
     def _is_optional(self, name: str) -> bool:
-        return name == "out" or any(
-            t.name == name and t.optional is not False for t in self.signature.inputs
-        )
+        found = (t for t in self.signature.inputs if t.name == name)
+        tensor = next(found, None)  # None for the buffer of an output
+        return tensor is None or tensor.optional is not False
 
     # -- the predicate --------------------------------------------------------------------
 
@@ -159,10 +159,7 @@ class CallEmitter:
         device = undecided_device(self.signature)
         if device is not None:
             # No tensor says for sure where the call is, and where else may change meanwhile.
-            self.writer.use("_default_device", default_device)
-            tensors, parameter = device
-            where = "None" if parameter is None else f"self.{parameter}"
-            parts.append(f"_default_device({', '.join([where, *tensors])})")
+            parts.append(device.write(self.writer, "self."))
         return parts
 
     # -- the body -------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from tileops_core.call import checking, torch_private
 from tileops_core.call.admit import admit
 from tileops_core.call.compose import Tensors
 from tileops_core.call.grad import needs_grad, run_node, run_with_grad
+from tileops_core.call.metadata import check_metadata
 from tileops_core.call.pipeline import is_shapes_only, miss
 from tileops_core.call.state import CalledOp
 from tileops_core.errors import SignatureError
@@ -73,6 +74,8 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
             return miss(op, _checked_key(inputs, out), inputs, out)
         return run_node(op, inputs, out)
 
+    if checking.active().metadata and not shapes_only:
+        check_metadata(plan, op._construction.statics, inputs)
     with _surroundings(plan.op, given):
         if needs_grad((*inputs, out)):
             result = run_with_grad(op, run, inputs, out)

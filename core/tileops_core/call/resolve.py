@@ -17,6 +17,7 @@ from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import select_target
 from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
+from tileops_core.call.constants import constants, given
 from tileops_core.call.routes import Blamed, Credit
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import ordinary_state
@@ -96,7 +97,7 @@ def resolve(op: CalledOp, entered: Entered, device: torch.device, specs: Specs) 
         check_request(declared, call, op=op._plan.op)
         # No table by call spec: the call's route is that table.
         candidate, entry = _chosen(op, binding, interface, call, specs)
-        kernel = forward_of(candidate, op._plan.op, entry)
+        kernel = given(forward_of(candidate, op._plan.op, entry), constants(op, device))
         return Server(kernel, binding.credit(candidate, interface), entry)
     target = binding.target
     return Server(op.forward, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
@@ -164,6 +165,8 @@ def _target_kernel(
     credit = binding.credit(None)
     values = dict(zip(op._plan.static_names, op._construction.statics, strict=True))
     parameters = {p.name: values[p.name] for p in op._plan.signature.params}
+    tensors = constants(op, device)
+    parameters |= {n: None if t is None else TensorSpec.of(t) for n, t in tensors.items()}
 
     def make() -> TargetKernel:
         build_kernel = builder.resolve()
@@ -182,7 +185,7 @@ def _target_kernel(
         return TargetKernel(kernel)
 
     held = TARGET_KERNELS.get((binding.number, device, specs), make)
-    return Server(held.kernel, credit, held)
+    return Server(given(held.kernel, tensors), credit, held)
 
 
 # -- building -----------------------------------------------------------------------------

@@ -27,7 +27,8 @@ def check_out(
     """Check ``out`` against the output that it is to become.
 
     Raises:
-        SignatureError: shape, dtype or device differ, or this branch has no such output.
+        SignatureError: shape, dtype or device differ, it is not dense where it has to be, or this
+            branch has no such output.
     """
     declared = plan.signature.out_buffer
     assert declared is not None
@@ -48,6 +49,9 @@ def check_out(
     elif out.device != facts[0]:
         problem = f"out is on {out.device}, the call is on {facts[0]}"
         expected, actual = facts[0], out.device
+    elif declared.contiguous and not out.is_contiguous():
+        problem = f"out is not contiguous, {declared.name} is written into dense memory only"
+        expected, actual = "contiguous", out.stride()
     else:
         return
     raise SignatureError(

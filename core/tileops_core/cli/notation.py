@@ -15,6 +15,7 @@ from tileops_core.signature.model import (
     Signature,
     TensorDecl,
 )
+from tileops_core.spec.entries import AdtValue
 from tileops_core.spec.expressions import (
     Axes,
     Binary,
@@ -115,6 +116,9 @@ def as_mathematics(signature: Signature) -> str:
     lines += _under("with", [f"{let.name} = {text_of(let.expr)}" for let in signature.lets])
     lines += _under("where", list(_families(signature)))
     lines += _under("if", [rule.text for rule in signature.rules])
+    if signature.composition is not None:
+        stages = signature.composition.stages
+        lines += _under("by", [f"{s.name}: {s.op}{'?' if s.optional else ''}" for s in stages])
     return "\n".join(lines)
 
 
@@ -158,7 +162,7 @@ def _tensor_type(tensor: TensorDecl) -> str:
 def _families(signature: Signature) -> Iterator[str]:
     """What a type family's application stands for, once per application."""
     told = set()
-    for tensor in (*signature.inputs, *signature.outputs):
+    for tensor in (*signature.inputs, *signature.construction_tensors, *signature.outputs):
         if len(tensor.shape) > 1 and tensor.shape_text not in told:
             told.add(tensor.shape_text)
             yield f"{tensor.shape_text} = {'; '.join(map(_case, tensor.shape))}"
@@ -177,7 +181,7 @@ def as_python(signature: Signature) -> str:
     taken = [_argument(t) for t in signature.inputs if not t.kw_only]
     by_name = [_argument(t) for t in signature.inputs if t.kw_only]
     if signature.out_buffer is not None:
-        taken.append("out=None")
+        (by_name or taken).append("out=None")
     call = ", ".join([*taken, *(["*", *by_name] if by_name else [])])
     returned = ", ".join(o.name for o in signature.outputs) or "None"
     return f"op = {signature.op}({construct})\n{returned} = op({call})"
@@ -185,7 +189,10 @@ def as_python(signature: Signature) -> str:
 
 def _parameter(param: Param) -> str:
     written = f"{param.name}: {param.annotation}"
-    return written if param.default is REQUIRED else f"{written} = {param.default!r}"
+    if param.default is REQUIRED:
+        return written
+    shown = param.default if isinstance(param.default, AdtValue) else repr(param.default)
+    return f"{written} = {shown}"
 
 
 def _argument(tensor: Input) -> str:
@@ -205,6 +212,7 @@ def remarks(tensor: TensorDecl) -> list[str]:
     if isinstance(tensor, Output):
         said += [f"None if {text_of(tensor.nullable)}"] if tensor.nullable is not None else []
         said += ["into out= if passed"] if tensor.buffer else []
+        said += ["contiguous"] if tensor.contiguous else []
         said += [f"is {tensor.alias} where that is written"] if tensor.alias else []
     return said
 

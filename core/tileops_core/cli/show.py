@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from typing import Any
 
@@ -19,6 +20,7 @@ from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.plan.build import build_plan
 from tileops_core.signature.model import REQUIRED, Param, Signature, TensorDecl
 from tileops_core.signature.workload import WorkloadCase, cases
+from tileops_core.spec.entries import AdtValue
 
 
 @click.command()
@@ -65,7 +67,7 @@ def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
         "params": [_param(param) for param in signature.params],
         "inputs": [_tensor(tensor) for tensor in signature.inputs],
         "outputs": [_tensor(tensor) for tensor in signature.outputs],
-        "workloads": [_workload(case) for case in cases(signature)],
+        "workloads": [_workload(case) for case in cases(signature, requires=False)],
         "roofline": _roofline(signature),
         "default": {str(device): seen.by_default(op, device) for device in seen.devices},
         "targets": {name: seen.serves(op, name) for name in REGISTRY.target_names()},
@@ -83,9 +85,9 @@ def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
 
 
 def _param(param: Param) -> dict[str, Any]:
-    described = {"name": param.name, "type": param.annotation, "required": True}
+    described = {"name": param.name, "type": param.help, "required": True}
     if param.default is not REQUIRED:
-        described |= {"required": False, "default": param.default}
+        described |= {"required": False, "default": _plain(param.default)}
     return described | {"kw_only": param.kw_only}
 
 
@@ -103,7 +105,14 @@ def _workload(case: WorkloadCase) -> dict[str, Any]:
         name: None if facts is None else {"dtype": facts[0], "shape": list(facts[1])}
         for name, facts in case.inputs.items()
     }
-    return {"case": case.case_id, "params": dict(case.params), "inputs": tensors}
+    params = {name: _plain(value) for name, value in case.params.items()}
+    return {"case": case.case_id, "params": params, "inputs": tensors}
+
+
+def _plain(value: Any) -> Any:
+    """A value of a parameter as JSON has it."""
+    infinite = isinstance(value, float) and math.isinf(value)
+    return str(value) if infinite or isinstance(value, AdtValue) else value
 
 
 def _roofline(signature: Signature) -> dict[str, str] | None:

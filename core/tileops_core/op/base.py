@@ -12,6 +12,7 @@ from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, Builtin, check_target, current_default
 from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
+from tileops_core.call.constants import constants
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
 from tileops_core.call.torch_private import not_traced, ordinary_state
@@ -102,7 +103,7 @@ class Op:
 
     def __repr__(self) -> str:
         plan = self._plan
-        parts = [f"{p.name}={self.__dict__[p.name]!r}" for p in plan.signature.params]
+        parts = [f"{p.name}={_shown(self.__dict__[p.name])}" for p in plan.signature.params]
         if self.target is not None:
             parts.append(f"target={self.target!r}")
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -174,8 +175,9 @@ class Op:
         inputs = tuple(None if x is None else dense(x) for x in inputs)
         specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
         (interface,) = self._construction.installed.interfaces
-        entry = self.kernel_for(interface, self.call_spec(*specs))
-        return entry(*inputs, **named)
+        call = self.call_spec(*specs)
+        entry = self.kernel_for(interface, call)
+        return entry(*inputs, **constants(self, call.device), **named)
 
     def kernel_for(self, interface: str, call: CallSpec) -> Any:
         """The entry that serves a call of one of the op's kernel interfaces; built once, kept.
@@ -257,6 +259,13 @@ class Op:
         statics = self._construction.statics
         facts = self._plan.check(statics, *inputs)
         return tuple(None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts))
+
+
+def _shown(value: Any) -> str:
+    """A parameter in a line; of a tensor, what it is and not what it holds."""
+    if isinstance(value, torch.Tensor):
+        return f"<{str(value.dtype).removeprefix('torch.')}{list(value.shape)}>"
+    return repr(value)
 
 
 # Like a call: constructed in code that dynamo traces, an op stands between the graphs.

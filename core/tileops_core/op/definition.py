@@ -135,3 +135,8 @@ def installed_for(cls: Any, plan: Plan) -> Installed:
         REGISTRY.record_failure(registered.backend, error)
     cls._installed_at = (generation, installed)
     return installed
+
+
+def living_classes() -> dict[str, type]:
+    """The op classes of this process that somebody still holds, by name."""
+    return dict(_CLASSES)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from types import FunctionType
 from typing import Any, NoReturn
 
+import attrs
 import torch
 
 from tileops_core.call.torch_private import not_traced
 from tileops_core.plan.emit_expr import dtype_named
+from tileops_core.plan.params import sum_value
 from tileops_core.plan.source import SourceWriter, compile_source
-from tileops_core.signature.kinds import DTypeKind, MaybeKind
+from tileops_core.signature.kinds import AdtKind, DTypeKind, MaybeKind
 from tileops_core.signature.model import REQUIRED, Param, Signature
 
 
@@ -47,10 +50,14 @@ def refuse_write(op: Any, attribute: str) -> NoReturn:
 
 
 def default_of(param: Param) -> Any:
-    """The default as the constructor states it: a dtype's name becomes the dtype."""
+    """The default as the constructor states it: a dtype's name becomes the dtype, a sealed sum's
+    value an object of its form's class.
+    """
     kind = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
     if isinstance(kind, DTypeKind) and isinstance(param.default, str):
         return dtype_named(param.default)
+    if isinstance(kind, AdtKind) and param.default is not None:
+        return sum_value(kind, param.default)
     if isinstance(param.default, list):
         return tuple(param.default)
     return param.default
@@ -88,14 +95,20 @@ def _docstring(params: tuple[Param, ...]) -> str:
     lines = ["Construct once, call many times.", "", "Args:"]
     for param in params:
         default = "" if param.default is REQUIRED else f" Default: {default_of(param)!r}."
-        lines.append(f"    {param.name}: {param.annotation}.{default}")
+        lines.append(f"    {param.name}: {param.help}.{default}")
     lines.append("    target: who computes: a target's or a backend's name, BUILTIN, or None for")
     lines.append("        the process default, then whoever claims the call's device.")
     return "\n".join(lines)
 
 
 def typed(value: Any) -> Any:
-    """A parameter for the instance's key: JSON keeps 1, 1.0, True, 0.0 and -0.0 apart."""
+    """A parameter for the instance's key: JSON keeps 1, 1.0, True, 0.0 and -0.0 apart.
+
+    What content cannot name, a tensor or a stranger's object, gets a name of its own, never used
+    again.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
     if isinstance(value, tuple):
         return [typed(v) for v in value]
     if isinstance(value, torch.dtype | torch.device):
@@ -104,4 +117,7 @@ def typed(value: Any) -> Any:
         return {"complex": [value.real, value.imag]}
     if isinstance(value, Mapping):
         return {"mapping": [[k, typed(v)] for k, v in value.items()]}
-    return value
+    if attrs.has(type(value)):
+        fields = [[f.name, typed(getattr(value, f.name))] for f in attrs.fields(type(value))]
+        return {f"{type(value).__module__}.{type(value).__qualname__}": fields}
+    return {type(value).__name__: uuid.uuid4().hex}

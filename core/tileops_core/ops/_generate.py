@@ -1,13 +1,16 @@
 """Write what type checkers and lazy imports need: ``python -m tileops_core.ops._generate``.
 
 From the manifest follow ``_index.py`` (which op is in which family's module, so that importing
-this package parses no manifest), ``__init__.pyi``, and one stub per family with each op's
+this package parses no manifest), ``_operators.json`` (the schemas of the custom operators that
+stand for the ops in traced graphs), ``__init__.pyi``, and one stub per family with each op's
 constructor and call. The class docstrings come from the modules' text; no op is imported.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import math
 import re
 import sys
 import textwrap
@@ -17,6 +20,7 @@ from typing import Any
 
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.kinds import (
+    AdtKind,
     AxesKind,
     BoolKind,
     DeviceKind,
@@ -26,11 +30,15 @@ from tileops_core.signature.kinds import (
     IntTupleKind,
     Kind,
     MaybeKind,
+    OpaqueKind,
     ScalarKind,
     ShapeKind,
+    WordOrKind,
 )
 from tileops_core.signature.model import REQUIRED, Input, Param, Signature
+from tileops_core.signature.operators import NAMESPACE, operators
 from tileops_core.spec.catalogue import known_ops, load_spec, status_of
+from tileops_core.spec.entries import AdtValue
 
 _HEADER = "Generated from the manifest by tileops_core.ops._generate; do not edit."
 _USES_TORCH = re.compile(r"(: |-> |\| )torch\.")
@@ -47,7 +55,11 @@ def generated() -> dict[str, str]:
     for op in sorted(op for op in known_ops() if status_of(op) == "implemented"):
         signature = build_signature(load_spec(op))
         families.setdefault(signature.family, []).append(signature)
-    files = {"_index.py": _index(families), "__init__.pyi": _package_stub(families)}
+    files = {
+        "_index.py": _index(families),
+        "_operators.json": _operators(families),
+        "__init__.pyi": _package_stub(families),
+    }
     for family, signatures in sorted(families.items()):
         files[f"{family}.pyi"] = _family_stub(family, signatures)
     return files
@@ -71,6 +83,12 @@ def _index(families: dict[str, list[Signature]]) -> str:
             "",
         ]
     )
+
+
+def _operators(families: dict[str, list[Signature]]) -> str:
+    signatures = sorted((s for found in families.values() for s in found), key=lambda s: s.op)
+    schemas = {s.op: [operator.schema for operator in operators(s)] for s in signatures}
+    return json.dumps({"namespace": NAMESPACE, "schemas": schemas}, indent=1) + "\n"
 
 
 def _package_stub(families: dict[str, list[Signature]]) -> str:
@@ -99,6 +117,7 @@ def _family_stub(family: str, signatures: list[Signature]) -> str:
         "from torch import Tensor",
         "",
         "from tileops_core.backend.targets import Builtin",
+        *_class_imports(signatures),
         "from tileops_core.op import Op",
     ]
     names = ", ".join(f'"{s.op}"' for s in signatures)
@@ -106,6 +125,16 @@ def _family_stub(family: str, signatures: list[Signature]) -> str:
     if len(exported) > _WIDTH:
         exported = "\n".join(["__all__ = [", *(f'    "{s.op}",' for s in signatures), "]"])
     return "\n".join([f"# {_HEADER}", "", *imports, "", exported, "", body, ""])
+
+
+def _class_imports(signatures: list[Signature]) -> list[str]:
+    """The imports of the classes that parameters of the types that entries share have."""
+    names: dict[str, set[str]] = {}
+    for kind in (kind for signature in signatures for kind in signature.adts):
+        forms = kind.constructors if isinstance(kind, AdtKind) else (kind,)
+        for module, _, name in (form.python.rpartition(".") for form in forms):
+            names.setdefault(module, set()).add(name)
+    return [f"from {m} import {', '.join(sorted(found))}" for m, found in sorted(names.items())]
 
 
 def _class_docstrings(family: str) -> dict[str, str]:
@@ -123,7 +152,8 @@ def _class(signature: Signature, docstrings: dict[str, str]) -> str:
     lines += _docstring(docstrings.get(signature.op, "").splitlines())
     lines.append("")
     for param in signature.params:
-        lines += ["@property", f"def {param.name}(self) -> {_kept(param.kind)}: ..."]
+        kept = param.annotation if param.tensor else _kept(param.kind)
+        lines += ["@property", f"def {param.name}(self) -> {kept}: ..."]
     lines += _function("__init__", _init_arguments(signature.params), "None", _init_text(signature))
     lines += _function("__call__", _call_arguments(signature), _result(signature), _text(signature))
     return "\n".join([lines[0], *(_indent(line) for line in lines[1:])])
@@ -162,17 +192,29 @@ def _init_arguments(params: tuple[Param, ...]) -> Iterator[str]:
 
 
 def _argument(param: Param) -> str:
-    text = f"{param.name}: {_taken(param.kind)}"
+    text = f"{param.name}: {param.annotation if param.tensor else _taken(param.kind)}"
     return text if param.default is REQUIRED else f"{text} = {_default(param)}"
 
 
 def _default(param: Param) -> str:
     """A default as Python: text in the quotes that formatters prefer."""
     if isinstance(param.default, str):
-        return f'"{param.default}"'
+        return _plain(param.default)
     if isinstance(param.default, list):
         return repr(tuple(param.default))
+    if isinstance(param.default, float) and math.isinf(param.default):
+        return f'float("{param.default}")'
+    if isinstance(param.default, AdtValue):
+        kind = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
+        assert isinstance(kind, AdtKind)
+        form = next(f for f in kind.constructors if f.name == param.default.kind)
+        given = ", ".join(f"{name}={_plain(value)}" for name, value in param.default.fields)
+        return f"{_class_name(form.python)}({given})"
     return repr(param.default)
+
+
+def _plain(value: Any) -> str:
+    return _quoted(value) if isinstance(value, str) else repr(value)
 
 
 def _taken(kind: Kind) -> str:
@@ -184,8 +226,10 @@ def _taken(kind: Kind) -> str:
             return "int | Sequence[int]"
         case AxesKind(optional=optional):
             return "int | Sequence[int]" + (" | None" if optional else "")
-        case IntTupleKind():
-            return "int | Sequence[int]"
+        case IntTupleKind(holes=holes):
+            return f"int | Sequence[int{' | None' if holes else ''}]"
+        case WordOrKind(words=words, of=inner):
+            return f"{_taken(inner)} | {_taken(EnumKind(words))}"
         case DTypeKind():
             return "torch.dtype | str"
         case DeviceKind():
@@ -210,8 +254,14 @@ def _kept(kind: Kind) -> str:
             return "tuple[int, ...]"
         case AxesKind(optional=optional):
             return "int | tuple[int, ...]" + (" | None" if optional else "")
-        case IntTupleKind(length=length):
-            return f"tuple[{', '.join(['int'] * length)}]"
+        case IntTupleKind(length=length, holes=holes):
+            return f"tuple[{', '.join(['int | None' if holes else 'int'] * length)}]"
+        case WordOrKind(words=words, of=inner):
+            return f"{_kept(inner)} | {_kept(EnumKind(words))}"
+        case AdtKind(constructors=forms):
+            return " | ".join(_class_name(form.python) for form in forms)
+        case OpaqueKind(python=python):
+            return _class_name(python)
         case DeviceKind():
             return "torch.device | None"
         case ScalarKind(types=types):
@@ -219,12 +269,16 @@ def _kept(kind: Kind) -> str:
     raise TypeError(f"no annotation is known for a parameter of kind {kind}")
 
 
+def _class_name(path: str) -> str:
+    return path.rpartition(".")[2]
+
+
 def _quoted(word: Any) -> str:
     return f'"{word}"'
 
 
 def _init_text(signature: Signature) -> list[str]:
-    arguments = [f"{p.name}: {p.annotation}." for p in signature.params]
+    arguments = [f"{p.name}: {p.help}." for p in signature.params]
     arguments.append("target: who computes: a target's or backend's name, BUILTIN, or None.")
     return ["Construct once, call many times.", "", *_section("Args:", arguments)]
 

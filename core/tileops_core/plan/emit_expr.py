@@ -11,7 +11,7 @@ import math
 import torch
 
 from tileops_core.plan.source import SourceWriter
-from tileops_core.signature.kinds import Kind, TensorKind
+from tileops_core.signature.kinds import Kind
 from tileops_core.signature.model import Signature
 from tileops_core.signature.primitives import PRIMITIVES
 from tileops_core.spec.expressions import (
@@ -52,6 +52,7 @@ class ExpressionWriter:
     def __init__(self, signature: Signature, writer: SourceWriter) -> None:
         self.kinds: dict[str, Kind] = signature._kinds()
         self.optional = {t.name for t in signature.inputs if t.optional is not False}
+        self.always = {t.name for t in (*signature.inputs, *signature.outputs)} - self.optional
         self.writer = writer
 
     def write(self, expr: Expr) -> str:
@@ -85,8 +86,8 @@ class ExpressionWriter:
             case Slice(value=value, start=start, stop=stop):
                 bounds = ("" if bound is None else self.write(bound) for bound in (start, stop))
                 return f"{self.write(value)}[{':'.join(bounds)}]"
-            case Field(value=value, name="value"):
-                return self.write(value)
+            case Field(value=value, name=name):
+                return self.write(value) if name == "value" else f"{self.write(value)}.{name}"
             case Each(element=element, variable=variable, sequence=sequence):
                 return f"{self.write(element)} for {variable} in {self.write(sequence)}"
             case Call():
@@ -108,8 +109,10 @@ class ExpressionWriter:
     def _call(self, call: Call) -> str:
         if call.function == "present":
             (subject,) = call.args
-            if isinstance(subject, Name) and isinstance(self.kinds.get(subject.id), TensorKind):
-                return has(subject.id) if subject.id in self.optional else "True"
+            if isinstance(subject, Name) and subject.id in self.optional:
+                return has(subject.id)
+            if isinstance(subject, Name) and subject.id in self.always:
+                return "True"
             return f"({self.write(subject)} is not None)"
         if call.function == "bytes":
             (subject,) = call.args

@@ -7,7 +7,8 @@ output; ``written(statics, facts)`` the names of the inputs written; ``flops`` a
 
 from __future__ import annotations
 
-from tileops_core.plan.emit_check import CheckEmitter, may_refuse
+from tileops_core.plan.emit_check import CheckEmitter
+from tileops_core.plan.emit_tensor import may_refuse
 from tileops_core.signature.model import Output, ShapeCase
 from tileops_core.spec.expressions import Call, Expr, Name
 

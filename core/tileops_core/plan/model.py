@@ -57,7 +57,8 @@ class Plan:
     def indexing(self) -> frozenset[str]:
         """The names that shapes and dtypes read, and the conditions that choose between them."""
         read: set[str] = set()
-        for tensor in (*self.signature.inputs, *self.signature.outputs):
+        s = self.signature
+        for tensor in (*s.inputs, *s.construction_tensors, *s.outputs):
             exprs = [tensor.dtype]
             for case in tensor.shape:
                 exprs += case.axes if case.when is None else (case.when, *case.axes)

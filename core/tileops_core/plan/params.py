@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import numbers
 import operator
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
 
 from tileops_core.errors import SignatureError
 from tileops_core.plan.sites import dtype_text, value_text
+from tileops_core.signature.evaluate import evaluate
 from tileops_core.signature.kinds import (
+    AdtKind,
     AxesKind,
     BoolKind,
     DeviceKind,
@@ -21,10 +25,13 @@ from tileops_core.signature.kinds import (
     IntTupleKind,
     Kind,
     MaybeKind,
+    OpaqueKind,
     ScalarKind,
     ShapeKind,
+    WordOrKind,
 )
 from tileops_core.signature.model import Param
+from tileops_core.spec.entries import AdtValue
 from tileops_core.suggest import did_you_mean
 
 
@@ -35,10 +42,14 @@ class _Refused(Exception):
 def normalize(op: str, param: Param, value: Any) -> Any:
     """The parameter's value in its one form: ints are ints, sequences tuples, dtypes dtypes.
 
+    A tensor is copied, so that nobody else can write it.
+
     Raises:
         SignatureError: the value is not of the parameter's kind.
     """
     try:
+        if param.tensor is not None:
+            return _tensor(value, optional=param.tensor.optional is not False)
         return _as(param.kind, value)
     except _Refused as refused:
         _refuse(op, param, value, str(refused))
@@ -46,7 +57,7 @@ def normalize(op: str, param: Param, value: Any) -> Any:
 
 def _refuse(op: str, param: Param, value: Any, due: str) -> NoReturn:
     hint = ""
-    if isinstance(param.kind, EnumKind) and isinstance(value, str):
+    if isinstance(param.kind, EnumKind | WordOrKind) and isinstance(value, str):
         hint = did_you_mean(value, param.kind.words)
     raise SignatureError(
         f"{op}: {param.name} must be {due}, got {value_text(value)} ({type(value).__name__}){hint}"
@@ -88,8 +99,21 @@ def _as(kind: Kind, value: Any) -> Any:
             return _shape(value)
         case AxesKind(optional=optional):
             return _axes(value, optional)
-        case IntTupleKind(length=length):
-            return _int_tuple(value, length)
+        case IntTupleKind(length=length, holes=holes):
+            return _int_tuple(value, length, holes)
+        case WordOrKind(words=words, of=inner):
+            if isinstance(value, str) and value in words:
+                return words[words.index(value)]
+            try:
+                return _as(inner, value)
+            except _Refused as refused:
+                raise _Refused(f"{refused} or {' or '.join(map(repr, words))}") from None
+        case AdtKind():
+            return sum_value(kind, value)
+        case OpaqueKind(name=name, python=python):
+            if not isinstance(value, python_class(python)):
+                raise _Refused(f"a {name}")
+            return value
         case ScalarKind(types=types):
             return _scalar(value, types)
         case DeviceKind():
@@ -159,15 +183,64 @@ def _axes(value: Any, optional: bool) -> int | tuple[int, ...] | None:
     return _ints(value, due) if one is None else one
 
 
-def _int_tuple(value: Any, length: int) -> tuple[int, ...]:
-    due = f"an int or {length} of them"
+def _int_tuple(value: Any, length: int, holes: bool) -> tuple[int | None, ...]:
+    due = f"an int or {length} of them" + (", each maybe None," if holes else "")
     one = _single(value)
     if one is not None:
         return (one,) * length
-    items = _ints(value, due)
+    if holes and isinstance(value, tuple | list):
+        items = tuple(None if item is None else _ints((item,), due)[0] for item in value)
+    else:
+        items = _ints(value, due)
     if len(items) != length:
         raise _Refused(due)
     return items
+
+
+def _tensor(value: Any, *, optional: bool) -> torch.Tensor | None:
+    """A copy of a parameter that is a tensor, without its history and with memory of its own."""
+    due = "a torch.Tensor" + (" or None" if optional else "")
+    if value is None and optional:
+        return None
+    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
+        raise _Refused(due)
+    with torch.inference_mode(False), torch.no_grad():
+        copy: torch.Tensor = value.detach().clone(memory_format=torch.contiguous_format)
+    return copy
+
+
+def sum_value(kind: AdtKind, value: Any) -> Any:
+    """A sealed sum's value as an object of its form's class; one written in an entry becomes one.
+
+    Raises:
+        _Refused: the value is of no form, a field is not of its kind, or an invariant fails.
+    """
+    for form in kind.constructors:
+        made_by = python_class(form.python)
+        if type(value) is made_by or (isinstance(value, AdtValue) and value.kind == form.name):
+            break
+    else:
+        names = " or ".join(form.python.rpartition(".")[2] for form in kind.constructors)
+        raise _Refused(f"a {kind.name} ({names})")
+    fields = {}
+    for name, of in form.fields:
+        try:
+            fields[name] = _as(of, getattr(value, name))
+        except _Refused as refused:
+            raise _Refused(f"a {kind.name} whose {name} is {refused}") from None
+    for text, invariant in form.invariant:
+        if not evaluate(invariant, fields):
+            raise _Refused(f"a {kind.name} with {text}")
+    return made_by(**fields)
+
+
+@cache
+def python_class(path: str) -> type:
+    """The class that ``types.yaml`` names, imported when its first value comes."""
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    assert isinstance(found, type), path
+    return found
 
 
 def _dtype(value: Any, members: tuple[str, ...] | None) -> torch.dtype:

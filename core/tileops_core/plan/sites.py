@@ -40,11 +40,12 @@ def shape_text(shape: Sequence[object]) -> str:
 def explained(explain: Callable[[], Exception | None]) -> Exception | None:
     """What a predicate says of its values; None where the rule failed before it was asked.
 
-    In ``present(dim) and valid_axes(S, dim.value)`` without a ``dim`` there is nothing to explain.
+    In ``present(dim) and valid_axes(S, dim.value)`` without a ``dim`` there is nothing to explain,
+    nor is there in what reads a field that the value's form lacks.
     """
     try:
         return explain()
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, AttributeError):
         return None
 
 

@@ -7,7 +7,6 @@ took the same route share one record, so a record says what happened, never when
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -18,6 +17,7 @@ import torch
 
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.record.cost import cost_by
 from tileops_core.tensor_spec import TensorSpec
 
 
@@ -100,7 +100,7 @@ class SignatureCall:
         """Solved ``forall`` indices, the parameters that stand in types, and every ``let``."""
         found = dict(zip(self._plan.static_names, self._statics, strict=True))
         for param in self._plan.signature.params:
-            if param.name not in self._plan.indexing:
+            if param.name not in self._plan.indexing or param.tensor is not None:
                 del found[param.name]
         for name, value in zip(self._plan.fact_names, self._facts, strict=True):
             if not name.startswith("_"):
@@ -132,13 +132,12 @@ class SignatureCall:
 
     @cached_property
     def tensors(self) -> Mapping[str, tuple[tuple[int, ...], torch.dtype]]:
-        """Shape and dtype of every input and output there was, by name."""
+        """Shape and dtype of every tensor there was, by name: inputs, parameters, outputs."""
         signature = self._plan.signature
-        found = {
-            declared.name: (tuple(spec.shape), spec.dtype)
-            for declared, spec in zip(signature.inputs, self._inputs, strict=True)
-            if spec is not None
-        }
+        statics = dict(zip(self._plan.static_names, self._statics, strict=True))
+        given = [*zip(signature.inputs, self._inputs, strict=True)]
+        given += [(held, statics[held.name]) for held in signature.construction_tensors]
+        found = {t.name: (tuple(x.shape), x.dtype) for t, x in given if x is not None}
         for output, facts in zip(signature.outputs, self._outputs, strict=True):
             if facts is not None:
                 found[output.name] = (tuple(facts[0]), facts[1])
@@ -149,7 +148,7 @@ class SignatureCall:
         """Reads and writes per tensor; an output that is a written input is not counted twice."""
         signature = self._plan.signature
         found = {}
-        for tensor in signature.inputs:
+        for tensor in (*signature.inputs, *signature.construction_tensors):
             if tensor.name in self.tensors:
                 writes = int(tensor.name in self.written)
                 found[tensor.name] = Traffic(int(not (tensor.write_only and writes)), writes)
@@ -182,11 +181,11 @@ class SignatureCall:
         if declared is None:
             raise NotImplementedError(f"{self.op}: its manifest entry states no roofline")
         if declared.func is not None:
-            module, _, attribute = declared.func.rpartition(".")
-            flops, moved = getattr(importlib.import_module(module), attribute)(self)
+            flops, moved = cost_by(self.op, declared.func, self)
             return _whole(self.op, flops), _whole(self.op, moved)
-        sizes = {t.name: self.bytes(t.name) for t in self._plan.signature.inputs}
-        sizes |= {t.name: self.bytes(t.name) for t in self._plan.signature.outputs}
+        signature = self._plan.signature
+        every = (*signature.inputs, *signature.construction_tensors, *signature.outputs)
+        sizes = {t.name: self.bytes(t.name) for t in every}
         assert self._plan.flops is not None
         flops = self._plan.flops(self._statics, self._facts, sizes)
         if self._plan.moved is not None:

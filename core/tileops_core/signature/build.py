@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import attrs
 
 from tileops_core.signature.checker import Checker, Scope
-from tileops_core.signature.dtypes import DTYPES
+from tileops_core.signature.combos import build_combos
+from tileops_core.signature.composition import build_composition
+from tileops_core.signature.coverage import check_coverage
+from tileops_core.signature.dtypes import DTYPES, unknown_dtype
 from tileops_core.signature.effects import check_effects
+from tileops_core.signature.entry_hash import entry_hash
 from tileops_core.signature.families import Families
 from tileops_core.signature.kinds import (
     TENSOR,
@@ -20,8 +24,10 @@ from tileops_core.signature.kinds import (
     is_int,
     is_number,
 )
+from tileops_core.signature.metadata import MetadataChecker, check_row_only, row_only_indices
 from tileops_core.signature.model import (
     REQUIRED,
+    DTypeCombos,
     IndexDecl,
     Input,
     Let,
@@ -34,8 +40,10 @@ from tileops_core.signature.model import (
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.rows import build_rows
 from tileops_core.signature.rules import Degrees, Phases, defined_by, names_in, ordered_lets
+from tileops_core.signature.shared_kinds import SharedKindsOf
 from tileops_core.signature.types import TypeTextError, index_kind, misfit, param_kind
 from tileops_core.spans import Span
+from tileops_core.spec.catalogue import shared_types
 from tileops_core.spec.entries import (
     UNREADABLE,
     InputEntry,
@@ -44,7 +52,11 @@ from tileops_core.spec.entries import (
     Spec,
     TensorEntry,
 )
-from tileops_core.spec.expressions import Expr, FamilyUse
+from tileops_core.spec.expressions import Expr, FamilyUse, Name
+from tileops_core.spec.shared_types import SharedTypes
+from tileops_core.suggest import did_you_mean
+
+_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)+", re.ASCII)
 
 # The constructor's own names, a constant of the language, and what generated code calls.
 _RESERVED = frozenset(
@@ -52,17 +64,18 @@ _RESERVED = frozenset(
 )
 
 
-def build_signature(spec: Spec) -> Signature:
+def build_signature(spec: Spec, types: SharedTypes | None = None) -> Signature:
     """The signature of an entry.
 
     Args:
         spec: The entry as it was read, its problems included.
+        types: The types that entries share; those of the installed manifest, if not given.
 
     Raises:
         ManifestError: With every problem of the entry, the reader's and those found here.
     """
     problems = Problems(spec.problems)
-    signature = _Builder(spec, problems).build()
+    signature = _Builder(spec, types or shared_types(), problems).build()
     problems.raise_if_any(spec.op)
     return signature
 
@@ -70,37 +83,43 @@ def build_signature(spec: Spec) -> Signature:
 class _Builder:
     """Builds one signature, noting problems as it goes."""
 
-    def __init__(self, spec: Spec, problems: Problems) -> None:
+    def __init__(self, spec: Spec, types: SharedTypes, problems: Problems) -> None:
         self.spec = spec
         self.problems = problems
+        self.shared = SharedKindsOf(types, problems)
         self.indices = {entry.name: self._index_kind(entry.kind) for entry in spec.forall}
         self.params = {entry.name: self._param_kind(entry) for entry in spec.params}
-        self.tensors = (*spec.inputs, *spec.outputs)
+        self.given = (*spec.inputs, *(e.tensor for e in spec.params if e.tensor))
+        self.tensors = (*self.given, *spec.outputs)
         self.kinds: dict[str, Kind | None] = {**self.indices, **self.params}
         self.kinds.update(dict.fromkeys((t.name for t in self.tensors), TENSOR))
         self.kinds.update(dict.fromkeys((entry.name for entry in spec.lets), None))
-        self.optional = frozenset(e.name for e in spec.inputs if e.optional is not False)
+        self.optional = frozenset(e.name for e in self.given if e.optional is not False)
         self.checker = Checker(Scope(self.kinds, problems, self.optional))
-        self.phases = Phases(self.params, self.indices, (tensor.name for tensor in self.tensors))
+        self.metadata = MetadataChecker(self.checker.scope, spec.inputs)
+        called = (tensor.name for tensor in (*spec.inputs, *spec.outputs))
+        self.phases = Phases(self.params, self.indices, called)
         self.degrees = Degrees(problems)
 
     def build(self) -> Signature:
         """Check everything; the result is of use only if no problem was noted."""
         spec, problems = self.spec, self.problems
         self._check_names()
-        params = tuple(self._param(entry) for entry in spec.params)
-        self._check_param_order(params)
         lets = self._lets()
-        families = Families(spec.types, problems)
+        families = Families(spec.types, self.shared, problems)
+        params = tuple(self._param(entry, families) for entry in spec.params)
+        self._check_param_order(params)
         inputs = tuple(self._input(entry, families) for entry in spec.inputs)
         outputs = tuple(self._output(entry, families) for entry in spec.outputs)
         families.note_unused()
-        rules = tuple(self._rules())
+        combos = build_combos(spec.dtype_combos, self.indices, self.params, problems)
+        rules = tuple(self._rules(combos))
         roofline = self._roofline()
-        self._check_sources(inputs)
+        row_only = self._check_sources((*inputs, *(p.tensor for p in params if p.tensor)))
         check_effects(inputs, outputs, spec.outputs, problems)
+        check_row_only(row_only, lets, rules, inputs, outputs, roofline, problems)
         indices = tuple(
-            IndexDecl(entry.name, kind, entry.span)
+            IndexDecl(entry.name, kind, entry.span, entry.name in row_only)
             for entry in spec.forall
             if (kind := self.indices[entry.name])
         )
@@ -119,7 +138,12 @@ class _Builder:
             workloads=build_rows(spec.workloads, indices, params, inputs, self._broken(), problems),
             entry_hash="",
             span=spec.span,
+            adts=tuple(self.shared.used.values()),
+            dtype_combos=combos,
+            composition=build_composition(spec, problems),
         )
+        if not len(problems):
+            check_coverage(signature, self.tensors, families, problems)
         return attrs.evolve(signature, entry_hash=entry_hash(signature))
 
     def _broken(self) -> frozenset[str]:
@@ -137,10 +161,12 @@ class _Builder:
             return None
 
     def _param_kind(self, entry: ParamEntry) -> Kind | None:
+        if entry.tensor is not None:
+            return TENSOR
         if not entry.type.value:
             return None  # its absence is noted already
         try:
-            return param_kind(entry.type.value)
+            return param_kind(entry.type.value, self.shared)
         except TypeTextError as error:
             self.problems.add(
                 "unknown-type",
@@ -152,6 +178,7 @@ class _Builder:
 
     def _check_names(self) -> None:
         buffers = {entry.name for entry in self.spec.outputs if entry.buffer}
+        takes_out = buffers or {entry.name for entry in self.spec.inputs}
         groups: tuple[tuple[str, Iterable[Any]], ...] = (
             ("an index", self.spec.forall),
             ("a parameter", self.spec.params),
@@ -173,28 +200,35 @@ class _Builder:
                 if (
                     entry.name in _RESERVED
                     or entry.name in DTYPES
-                    or (entry.name == "out" and entry.name not in buffers)
+                    or (entry.name == "out" and "out" not in takes_out)
                 ):
                     self.problems.add(
                         "bad-name",
                         f"{entry.name!r} has a meaning of its own",
                         entry.span,
-                        "self, target, inf, dtype names, and out but for an output's buffer, are "
-                        "not declared",
+                        "self, target, inf and dtype names are not declared, and out only where "
+                        "the caller passes it",
                     )
 
-    def _param(self, entry: ParamEntry) -> Param:
+    def _param(self, entry: ParamEntry, families: Families) -> Param:
         kind = self.params[entry.name]
         default: Any = REQUIRED
         if entry.default is not None:
             default = entry.default.value
-            why = misfit(default, kind) if kind and default is not UNREADABLE else None
+            stated = kind is not None and entry.tensor is None and default is not UNREADABLE
+            why = misfit(default, kind) if kind and stated else None
             if why:
                 self.problems.add(
                     "bad-default", f"{entry.name}: default: {why}", entry.default.span
                 )
         return Param(
-            entry.name, kind or TENSOR, default, entry.kw_only, entry.type.value, entry.span
+            name=entry.name,
+            kind=kind or TENSOR,
+            default=default,
+            kw_only=entry.kw_only,
+            annotation=entry.type.value,
+            span=entry.span,
+            tensor=self._input(entry.tensor, families) if entry.tensor else None,
         )
 
     def _check_param_order(self, params: tuple[Param, ...]) -> None:
@@ -233,7 +267,15 @@ class _Builder:
         return tuple(lets)
 
     def _tensor(self, entry: TensorEntry, families: Families) -> dict[str, Any]:
-        if entry.dtype is not None:
+        if isinstance(entry.dtype, Name) and self._is_unknown_dtype(entry.dtype.id):
+            self.problems.add(
+                "unknown-name",
+                f"{entry.name}: {entry.dtype.id!r} is no dtype, and not declared"
+                f"{did_you_mean(entry.dtype.id, {**DTYPES, **self.indices, **self.params})}",
+                entry.dtype.span,
+                unknown_dtype(entry.dtype.id),
+            )
+        elif entry.dtype is not None:
             self.checker.expect(entry.dtype, lambda kind: isinstance(kind, DTypeKind), "a dtype")
         shape = families.expand(entry.shape, self.checker) if entry.shape else ()
         for case in shape:
@@ -250,8 +292,11 @@ class _Builder:
             "shape_span": entry.shape_span,
         }
 
+    def _is_unknown_dtype(self, name: str) -> bool:
+        return name not in self.kinds and name not in DTYPES
+
     def _input(self, entry: InputEntry, families: Families) -> Input:
-        return Input(
+        tensor = Input(
             **self._tensor(entry, families),
             optional=self._condition(entry.optional, f"{entry.name}: optional", entry.name),
             kw_only=entry.kw_only,
@@ -260,6 +305,7 @@ class _Builder:
             write_only=entry.write_only,
             on_cpu=entry.on_cpu,
         )
+        return self.metadata.read(tensor, entry)
 
     def _output(self, entry: OutputEntry, families: Families) -> Output:
         if entry.nullable is not None:
@@ -269,6 +315,7 @@ class _Builder:
             nullable=entry.nullable,
             buffer=entry.buffer,
             alias=entry.alias.value if entry.alias else None,
+            contiguous=entry.contiguous,
         )
 
     def _condition(
@@ -284,10 +331,8 @@ class _Builder:
                 break
             earlier.add(entry.name)
         for name in sorted(names_in(condition)):
-            tensor = self.kinds.get(name) == TENSOR
-            if (tensor and name not in earlier) or (
-                not tensor and self.phases.of_name(name) != "construction"
-            ):
+            known = self.phases.of_name(name) == "construction" or name in earlier
+            if not known:
                 self.problems.add(
                     "presence",
                     f"{what} reads {name}, which is not known when it is decided",
@@ -296,7 +341,9 @@ class _Builder:
                 )
         return condition
 
-    def _rules(self) -> Iterable[Rule]:
+    def _rules(self, combos: DTypeCombos | None) -> Iterable[Rule]:
+        if combos is not None:
+            yield Rule(combos.condition(), combos.text, "domain", combos.span)
         for entry in self.spec.rules:
             if entry.expr is None:
                 continue
@@ -331,20 +378,29 @@ class _Builder:
                     "divide with // or ceil_div, and keep floats out",
                 )
             self.degrees.check(expr)
+        if entry.func is not None and not _DOTTED.fullmatch(entry.func):
+            self.problems.add(
+                "wrong-value",
+                f"roofline: func is {entry.func!r}, the dotted name of a function is due",
+                entry.span,
+                "write package.module.function",
+            )
         return Roofline(entry.flops, entry.bytes, entry.func, entry.span)
 
-    def _check_sources(self, inputs: tuple[Input, ...]) -> None:
-        if any(entry.shape is None or entry.dtype is None for entry in self.spec.inputs):
-            return  # what could not be read may carry any of them
+    def _check_sources(self, tensors: tuple[Input, ...]) -> frozenset[str]:
+        """Note indices that nothing gives a value; the result are those that only rows give."""
+        if any(entry.shape is None or entry.dtype is None for entry in self.given):
+            return frozenset()  # what could not be read may carry any of them
         carried: set[str] = set()
-        for entry in inputs:
+        for entry in tensors:
             parts = [axis for case in entry.shape for axis in case.axes]
             if isinstance(self._entry(entry.name).shape, FamilyUse) and not parts:
-                return  # the family is at fault, and that is noted
+                return frozenset()  # the family is at fault, and that is noted
             for part in (entry.dtype, *parts):
                 carried |= names_in(part)
+        row_only = row_only_indices(self.indices, carried, self.spec.inputs)
         for index in self.spec.forall:
-            if index.name in carried:
+            if index.name in carried | row_only:
                 continue
             definer = next((r for r in self.spec.rules if index.name in defined_by(r)), None)
             if definer:
@@ -362,39 +418,7 @@ class _Builder:
                     "make it a parameter, or a let",
                 )
 
+        return row_only
+
     def _entry(self, name: str) -> InputEntry:
-        return next(entry for entry in self.spec.inputs if entry.name == name)
-
-
-def entry_hash(signature: Signature) -> str:
-    """16 hex digits that change whenever what the entry means for a call changes.
-
-    Comments, layout, workload rows, the reference API and the status are no part of it.
-    """
-    parts = (
-        signature.op,
-        *(
-            _meaning(getattr(signature, name))
-            for name in ("indices", "params", "inputs", "outputs", "lets", "rules", "roofline")
-        ),
-    )
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-_NO_MEANING = frozenset({"span", "dtype_span", "shape_span", "dtype_text", "shape_text", "text",
-                         "annotation"})  # fmt: skip
-_FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def _meaning(value: Any) -> str:
-    """A value without places and spellings, as text."""
-    if isinstance(value, tuple):
-        return f"({','.join(map(_meaning, value))})"
-    kind = type(value)
-    if not attrs.has(kind):
-        return repr(value)
-    names = _FIELDS.get(kind)
-    if names is None:
-        names = tuple(f.name for f in attrs.fields(kind) if f.name not in _NO_MEANING)
-        _FIELDS[kind] = names
-    return f"{kind.__name__}({','.join([_meaning(getattr(value, name)) for name in names])})"
+        return next(entry for entry in self.given if entry.name == name)

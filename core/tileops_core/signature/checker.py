@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from tileops_core.signature.comparisons import Side, check_comparison, is_tuple
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.kinds import (
     BOOL,
@@ -13,6 +14,7 @@ from tileops_core.signature.kinds import (
     FLOAT,
     INT,
     SHAPE,
+    AdtKind,
     AxesKind,
     BoolKind,
     DTypeKind,
@@ -26,9 +28,10 @@ from tileops_core.signature.kinds import (
     TupleKind,
     is_int,
     is_number,
+    may_be_none,
 )
-from tileops_core.signature.narrowing import NOTHING, Known, implied, members_of
-from tileops_core.signature.primitives import PRIMITIVES, Argument, joined_number
+from tileops_core.signature.narrowing import NOTHING, Known, implied
+from tileops_core.signature.primitives import PRIMITIVES, Argument, Primitive, joined_number
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.types import describe
 from tileops_core.spans import Span
@@ -57,13 +60,14 @@ class Scope:
 
     A kind of None belongs to a declaration that is wrong itself: it is known, and reading it
     starts no second problem. ``optional`` are the tensors of which presence may be asked;
-    ``costs`` says that ``bytes`` of a tensor may be.
+    ``costs`` says that ``bytes`` of a tensor may be. ``functions`` are those that may be called.
     """
 
     kinds: Mapping[str, Kind | None]
     problems: Problems
     optional: frozenset[str] = frozenset()
     costs: bool = False
+    functions: Mapping[str, Primitive] = PRIMITIVES
 
 
 class Checker:
@@ -80,7 +84,7 @@ class Checker:
         kind = self.kind(expr, known)
         if kind is None or accepts(kind):
             return kind
-        if isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional):
+        if may_be_none(kind):
             self._maybe_none(expr, noun)
         elif isinstance(kind, TensorKind):
             self._tensor_read(expr)
@@ -145,61 +149,17 @@ class Checker:
         for op, right in expr.rest:
             right_kind = self.kind(right, known)
             if kind is not None and right_kind is not None:
-                self._comparison(left, kind, op, right, right_kind, expr.span)
+                self._comparison((left, kind), op, (right, right_kind), expr.span)
             left, kind = right, right_kind
         return BOOL
 
-    def _comparison(
-        self, left: Expr, kind: Kind, op: str, right: Expr, right_kind: Kind, span: Span
-    ) -> None:
-        for side, side_kind in ((left, kind), (right, right_kind)):
-            if isinstance(side_kind, TensorKind):
+    def _comparison(self, left: Side, op: str, right: Side, span: Span) -> None:
+        for side, kind in (left, right):
+            if isinstance(kind, TensorKind):
                 return self._tensor_read(side)
-            if isinstance(side_kind, MaybeKind):
+            if isinstance(kind, MaybeKind):
                 return self._maybe_none(side, "a value to compare")
-        if op in ("in", "not in"):
-            if not isinstance(right_kind, TupleKind) or not isinstance(right, TupleOf):
-                self.problems.add(
-                    "kind", f"{op} asks for a tuple of values", right.span, "write ('a', 'b')"
-                )
-                return None
-            for item, item_kind in zip(right.items, right_kind.items, strict=True):
-                self._equality(kind, item_kind, item.span)
-            return None
-        if op in ("==", "!="):
-            return self._equality(kind, right_kind, span)
-        if not (is_number(kind) and is_number(right_kind)):
-            wrong = left if not is_number(kind) else right
-            self.problems.add("kind", f"{op} compares numbers", wrong.span)
-        return None
-
-    def _equality(self, left: Kind, right: Kind, span: Span) -> None:
-        if is_number(left) and is_number(right):
-            return
-        for sort in (EnumKind, DTypeKind):
-            if isinstance(left, sort) and isinstance(right, sort):
-                self._overlap(left, right, span)
-                return
-        if isinstance(left, BoolKind) and isinstance(right, BoolKind):
-            return
-        if _is_tuple(left) and _is_tuple(right):
-            return
-        self.problems.add(
-            "kind",
-            f"{describe(left)} is compared with {describe(right)}, which is never equal to it",
-            span,
-        )
-
-    def _overlap(self, left: Kind, right: Kind, span: Span) -> None:
-        one, other = members_of(left), members_of(right)
-        if one is None or other is None or set(one) & set(other):
-            return
-        hint = did_you_mean(other[0], one) or did_you_mean(one[0], other)
-        self.problems.add(
-            "never-equal",
-            f"{listed(one)} and {listed(other)} have nothing in common{hint}",
-            span,
-        )
+        return check_comparison(left, op, right, span, self.problems)
 
     def _bool_op(self, expr: BoolOp, known: Known) -> Kind | None:
         for item in expr.items:
@@ -227,13 +187,14 @@ class Checker:
         return joined
 
     def _call(self, expr: Call, known: Known) -> Kind | None:
-        primitive = PRIMITIVES.get(expr.function)
+        functions = self.scope.functions
+        primitive = functions.get(expr.function)
         if primitive is None:
             self.problems.add(
                 "unknown-primitive",
-                f"{expr.function!r} is no primitive{did_you_mean(expr.function, PRIMITIVES)}",
+                f"{expr.function!r} is no primitive{did_you_mean(expr.function, functions)}",
                 expr.span,
-                f"the primitives are {listed(PRIMITIVES)}",
+                f"the primitives are {listed(functions)}",
             )
             return None
         if expr.function in ("present", "bytes"):
@@ -261,6 +222,13 @@ class Checker:
                     f"{expr.function} has no keyword {name!r}{did_you_mean(name, by_name)}",
                     value.span,
                 )
+        if expr.function == "per_axis" and not expr.keywords and _may_lack_one(kinds[0]):
+            self.problems.add(
+                "maybe-none",
+                "a value here may be None, and per_axis has no fallback",
+                expr.args[0].span,
+                "write per_axis(v, i, n, fallback=...)",
+            )
         return None if None in kinds else primitive.result([kind for kind in kinds if kind])
 
     def _argument(self, expr: Expr, formal: Argument, known: Known) -> Kind | None:
@@ -285,7 +253,7 @@ class Checker:
             elif not self.scope.costs:
                 self.problems.add("tensor-read", "bytes may stand in a roofline only", expr.span)
             return DIM
-        maybe = isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)
+        maybe = may_be_none(kind)
         if not maybe and name.id not in self.scope.optional:
             self.problems.add(
                 "kind", f"{name.id} is always there, present asks for nothing", expr.span
@@ -294,7 +262,7 @@ class Checker:
 
     def _index(self, expr: Index, known: Known) -> Kind | None:
         self.expect(expr.index, is_int, "an int", known)
-        kind = self.expect(expr.value, _is_tuple, "a shape", known)
+        kind = self.expect(expr.value, is_tuple, "a shape", known)
         if isinstance(kind, TupleKind):
             return joined_number(kind.items)
         return kind and (INT if isinstance(kind, IntTupleKind) else DIM)
@@ -316,12 +284,14 @@ class Checker:
         if isinstance(kind, TensorKind):
             self._tensor_read(expr)
             return None
+        if isinstance(kind, AdtKind):
+            return self._field_of_sum(expr, kind)
         if expr.name != "value":
             self.problems.add(
                 "not-in-language", f"{describe(kind)} has no field {expr.name!r}", expr.span
             )
             return None
-        maybe = isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)
+        maybe = may_be_none(kind)
         if not maybe:
             self.problems.add(
                 "kind",
@@ -338,6 +308,36 @@ class Checker:
             return narrowed
         return kind.of if isinstance(kind, MaybeKind) else AxesKind(optional=False)
 
+    def _field_of_sum(self, expr: Field, kind: AdtKind) -> Kind | None:
+        """A field that every form has which the value may be of here; ``kind`` names the form."""
+        if expr.name == "kind":
+            return EnumKind(tuple(form.name for form in kind.constructors))
+        kinds = [form.field(expr.name) for form in kind.constructors]
+        found = kinds[0]
+        for other in kinds[1:]:
+            found = _joined(found, other) if found and other else None
+        if found is not None:
+            return found
+        name = expr.value.id if isinstance(expr.value, Name) else ""
+        declared = self.scope.kinds.get(name)
+        forms = declared.constructors if isinstance(declared, AdtKind) else kind.constructors
+        having = [form.name for form in forms if form.field(expr.name)]
+        if having:
+            self.problems.add(
+                "not-in-branch",
+                f"{expr.name} is a field of {listed(having)} only",
+                expr.span,
+                f"ask {name}.kind == {having[0]!r} first, and read it behind that",
+            )
+        else:
+            fields = ["kind", *(field for form in forms for field, _ in form.fields)]
+            self.problems.add(
+                "not-in-language",
+                f"{describe(kind)} has no field {expr.name!r}{did_you_mean(expr.name, fields)}",
+                expr.span,
+            )
+        return None
+
     def _each(self, expr: Each, known: Known) -> Kind | None:
         if expr.variable in self.scope.kinds or expr.variable in DTYPES:
             self.problems.add(
@@ -346,7 +346,7 @@ class Checker:
                 expr.span,
             )
             return None
-        sequence = self.expect(expr.sequence, _is_tuple, "a shape or a tuple", known)
+        sequence = self.expect(expr.sequence, is_tuple, "a shape or a tuple", known)
         if sequence is None:
             return None
         if isinstance(sequence, TupleKind):
@@ -382,8 +382,10 @@ class Checker:
         )
 
 
-def _is_tuple(kind: Kind) -> bool:
-    return isinstance(kind, (ShapeKind, TupleKind, IntTupleKind))
+def _may_lack_one(kind: Kind | None) -> bool:
+    """Whether a value per axis may be None on some axis."""
+    holes = isinstance(kind, IntTupleKind) and kind.holes
+    return kind is not None and (holes or may_be_none(kind))
 
 
 def _joined(left: Kind, right: Kind) -> Kind | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -57,6 +58,16 @@ DTYPES: Mapping[str, DTypeFacts] = MappingProxyType(
     }
 )
 """Every dtype that an entry may name."""
+
+
+_PACKED = re.compile(r"(u?int|fp|float)[1-7]([^0-9].*)?", re.ASCII)
+
+
+def unknown_dtype(name: str) -> str:
+    """What to write where something is no dtype that an entry may name."""
+    if _PACKED.fullmatch(name):
+        return f"write {name} as its carrier, uint8 or int8, with the axis that it packs halved"
+    return f"the dtypes are {', '.join(DTYPES)}"
 
 
 def name_of(dtype: Any) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
 
 import attrs
 
 from tileops_core.signature.checker import Checker, Scope
 from tileops_core.signature.kinds import (
+    AdtKind,
     BoolKind,
+    Constructor,
     EnumKind,
     Kind,
     ShapeKind,
@@ -18,10 +20,16 @@ from tileops_core.signature.kinds import (
     is_int,
 )
 from tileops_core.signature.model import ShapeCase
+from tileops_core.signature.narrowing import NOTHING, Known
 from tileops_core.signature.problems import Problems
-from tileops_core.signature.types import TypeTextError, describe, family_param_kind
+from tileops_core.signature.types import (
+    SharedKinds,
+    TypeTextError,
+    describe,
+    family_param_kind,
+)
 from tileops_core.spans import Span
-from tileops_core.spec.entries import CaseEntry, FamilyEntry
+from tileops_core.spec.entries import CaseEntry, FamilyEntry, Pattern, plain_text
 from tileops_core.spec.expressions import (
     Axes,
     BoolOp,
@@ -29,6 +37,7 @@ from tileops_core.spec.expressions import (
     Const,
     Expr,
     FamilyUse,
+    Field,
     Name,
     ShapeExpr,
     Splice,
@@ -36,14 +45,25 @@ from tileops_core.spec.expressions import (
 )
 from tileops_core.suggest import did_you_mean, listed
 
+Values: TypeAlias = tuple[Any, ...]
+"""A value of each of a family's discriminants: booleans, words, patterns of sealed sums."""
+
 
 class Families:
-    """The type families of one entry."""
+    """The type families of one entry.
 
-    def __init__(self, entries: Iterable[FamilyEntry], problems: Problems) -> None:
+    Attributes:
+        missing: For each family, the values of its discriminants that have no case.
+    """
+
+    def __init__(
+        self, entries: Iterable[FamilyEntry], shared: SharedKinds, problems: Problems
+    ) -> None:
         self.problems = problems
+        self.shared = shared
         self.entries = {entry.name: entry for entry in entries}
         self.kinds = {name: self._param_kinds(entry) for name, entry in self.entries.items()}
+        self.missing: dict[str, list[Values]] = {}
         self._used: set[str] = set()
         self._circular = self._cycles()
         for entry in self.entries.values():
@@ -69,7 +89,7 @@ class Families:
         kinds: dict[str, Kind | None] = {}
         for name, kind in entry.params:
             try:
-                kinds[name] = family_param_kind(kind.value)
+                kinds[name] = family_param_kind(kind.value, self.shared)
             except TypeTextError as error:
                 kinds[name] = None
                 self.problems.add(
@@ -84,23 +104,43 @@ class Families:
         kinds = self.kinds[entry.name]
         checker = Checker(Scope(kinds, self.problems))
         for case in entry.cases:
+            known = self._known(entry, case)
             if isinstance(case.shape, Axes):
-                check_axes(case.shape, checker)
+                check_axes(case.shape, checker, known)
             elif case.shape is not None:
                 self._used.add(case.shape.family)
-                self._check_use(case.shape, checker)
-        values = [self._values(entry, name.value, name.span) for name in entry.match]
+                self._check_use(case.shape, checker, known)
+        values = [self._values(entry, at) for at in range(len(entry.match))]
         if all(values):
             self._check_coverage(entry, [v for v in values if v])
 
-    def _values(self, entry: FamilyEntry, name: str, span: Span) -> tuple[Any, ...] | None:
-        """The finitely many values of a discriminant."""
+    def _known(self, entry: FamilyEntry, case: CaseEntry) -> Known:
+        """What a case settles for its shape: which form of a sealed sum there is."""
+        narrowed: dict[str, Kind] = {}
+        for name, value in zip(entry.match, case.when, strict=False):
+            kind = self.kinds[entry.name].get(name.value)
+            if isinstance(kind, AdtKind) and isinstance(value, Pattern):
+                forms = tuple(c for c in kind.constructors if c.name == value.constructor)
+                if forms:  # else the pattern fits nothing, and that is noted
+                    narrowed[name.value] = attrs.evolve(kind, constructors=forms)
+        return Known(narrowed=narrowed)
+
+    def _values(self, entry: FamilyEntry, at: int) -> tuple[Any, ...] | None:
+        """The finitely many values of the discriminant at a place of ``match``.
+
+        A sealed sum has, for each form, those that differ in the fields that some case names.
+        """
+        name, span = entry.match[at].value, entry.match[at].span
         kinds = self.kinds[entry.name]
         kind = kinds.get(name)
         if isinstance(kind, BoolKind):
             return (False, True)
         if isinstance(kind, EnumKind):
             return kind.words
+        if isinstance(kind, AdtKind):
+            patterns = [c.when[at] for c in entry.cases if at < len(c.when)]
+            named = {f for p in patterns if isinstance(p, Pattern) for f, _ in p.fields}
+            return tuple(v for form in kind.constructors for v in _forms(form, named))
         if name not in kinds:
             message = f"{entry.name} matches {name!r}, which is none of its parameters"
             message += did_you_mean(name, kinds)
@@ -110,39 +150,56 @@ class Families:
                 "family-match",
                 f"{entry.name} matches {name}, {describe(kind)}",
                 span,
-                "a discriminant is a Bool or a union of quoted words",
+                "a discriminant is a Bool, a union of quoted words, or a sealed sum",
             )
         return None
 
     def _check_coverage(self, entry: FamilyEntry, values: list[tuple[Any, ...]]) -> None:
-        seen: dict[tuple[Any, ...], CaseEntry] = {}
+        seen: dict[Values, CaseEntry] = {}
         every = list(itertools.product(*values))
         for case in entry.cases:
-            if case.when not in every or any(
-                type(a) is not type(b) for a, b in zip(case.when, every[0], strict=True)
-            ):
+            fitting = [value for value in every if _fits(case.when, value)]
+            if not fitting:
                 self.problems.add(
                     "family-match",
-                    f"{entry.name}: {_show(case.when)} is no value of its discriminants",
+                    f"{entry.name}: {show_values(case.when)} is no value of its discriminants",
                     case.span,
-                    "they are " + ", ".join(map(_show, every)),
+                    "they are " + ", ".join(map(show_values, every)),
                 )
-            elif case.when in seen:
-                self.problems.add(
-                    "family-overlap",
-                    f"{entry.name}: {_show(case.when)} has a case already, on line "
-                    f"{seen[case.when].span.line}",
-                    case.span,
-                )
-            else:
-                seen[case.when] = case
-        missing = [value for value in every if value not in seen]
-        if missing:
-            self.problems.add(
-                "family-gap",
-                f"{entry.name} has no case for {', '.join(map(_show, missing))}",
-                entry.span,
-            )
+            for value in fitting:
+                if value in seen:
+                    self.problems.add(
+                        "family-overlap",
+                        f"{entry.name}: {show_values(value)} has a case already, on line "
+                        f"{seen[value].span.line}",
+                        case.span,
+                    )
+                    break
+                seen[value] = case
+        self.missing[entry.name] = [value for value in every if value not in seen]
+
+    def gaps(self, use: FamilyUse) -> list[tuple[str, Values, Expr | None]]:
+        """The values for which an application has no case: the family, they, and when they come.
+
+        None stands for always. Whether the signature accepts them is for others to find out.
+        """
+        if use.family not in self.missing or use.family in self._circular:
+            return []
+        entry = self.entries[use.family]
+        arguments = dict(zip(self.kinds[use.family], use.args, strict=True))
+        matched = [arguments[name.value] for name in entry.match if name.value in arguments]
+        found = []
+        for values in self.missing[use.family]:
+            conditions = [_condition(a, v) for a, v in zip(matched, values, strict=True)]
+            if False not in conditions:
+                when = [c for c in conditions if isinstance(c, Expr)]
+                found.append((use.family, values, _all_of(when, use.span)))
+        for case, when, inner in self._applied(use):
+            if isinstance(inner, FamilyUse):
+                for family, values, condition in self.gaps(inner):
+                    more = [*when, condition] if condition is not None else when
+                    found.append((family, values, _all_of(more, case.span)))
+        return found
 
     def _cycles(self) -> frozenset[str]:
         """The families that apply themselves, directly or through others."""
@@ -162,7 +219,7 @@ class Families:
                 self.problems.add("family-cycle", f"{name} applies itself", entry.span)
         return frozenset(circular)
 
-    def _check_use(self, use: FamilyUse, checker: Checker) -> bool:
+    def _check_use(self, use: FamilyUse, checker: Checker, known: Known = NOTHING) -> bool:
         kinds = self.kinds.get(use.family)
         if kinds is None:
             self.problems.add(
@@ -181,25 +238,30 @@ class Families:
             )
             return False
         good = [
-            self._check_argument(arg, kind, checker)
+            self._check_argument(arg, kind, checker, known)
             for arg, kind in zip(use.args, kinds.values(), strict=True)
         ]
         return all(good)
 
-    def _check_argument(self, arg: Expr, kind: Kind | None, checker: Checker) -> bool:
+    def _check_argument(self, arg: Expr, kind: Kind | None, checker: Checker, known: Known) -> bool:
         if kind is None:
             return False
 
         def accepts(given: Kind) -> bool:
             if isinstance(kind, EnumKind):
                 return isinstance(given, EnumKind) and set(given.words) <= set(kind.words)
+            if isinstance(kind, AdtKind):
+                return isinstance(given, AdtKind) and given.name == kind.name
             if isinstance(kind, ShapeKind):
                 return _is_shape(given)
             return is_int(given) if is_int(kind) else type(given) is type(kind)
 
-        return checker.expect(arg, accepts, describe(kind)) is not None
+        return checker.expect(arg, accepts, describe(kind), known) is not None
 
-    def _cases(self, use: FamilyUse) -> Iterable[ShapeCase]:
+    def _applied(
+        self, use: FamilyUse
+    ) -> Iterator[tuple[CaseEntry, list[Expr], tuple[Expr, ...] | FamilyUse]]:
+        """The cases that may come: what each needs, and its axes or the family it applies."""
         entry = self.entries[use.family]
         arguments = dict(zip(self.kinds[use.family], use.args, strict=True))
         for case in entry.cases:
@@ -212,26 +274,54 @@ class Families:
                 continue
             when = [c for c in conditions if isinstance(c, Expr)]
             if isinstance(case.shape, Axes):
-                yield ShapeCase(
-                    _all_of(when, use.span),
-                    tuple(substitute(axis, arguments) for axis in case.shape.items),
-                )
+                yield case, when, tuple(substitute(a, arguments) for a in case.shape.items)
                 continue
             args = tuple(substitute(arg, arguments) for arg in case.shape.args)
-            if len(args) != len(self.kinds.get(case.shape.family, args)):
+            if len(args) == len(self.kinds.get(case.shape.family, ())):
+                yield case, when, attrs.evolve(case.shape, args=args)
+
+    def _cases(self, use: FamilyUse) -> Iterable[ShapeCase]:
+        for _, when, shape in self._applied(use):
+            if not isinstance(shape, FamilyUse):
+                yield ShapeCase(_all_of(when, use.span), shape)
                 continue
-            for inner in self._cases(attrs.evolve(case.shape, args=args)):
-                more = [*when, inner.when] if inner.when else when
+            for inner in self._cases(shape):
+                more = [*when, inner.when] if inner.when is not None else when
                 yield ShapeCase(_all_of(more, use.span), inner.axes)
 
 
-def check_axes(shape: Axes, checker: Checker) -> None:
+def _forms(form: Constructor, named: set[str]) -> Iterator[Pattern]:
+    """A form of a sealed sum, once for each choice of values of its named fields."""
+    fields = [(name, _finite(kind)) for name, kind in form.fields if name in named]
+    choices = [[(name, value) for value in values] for name, values in fields if values]
+    for chosen in itertools.product(*choices):
+        yield Pattern(form.name, chosen)
+
+
+def _finite(kind: Kind) -> tuple[Any, ...]:
+    if isinstance(kind, BoolKind):
+        return (False, True)
+    return kind.words if isinstance(kind, EnumKind) else ()
+
+
+def _fits(when: Values, values: Values) -> bool:
+    """Whether a case is one for these values of the discriminants."""
+    return len(when) == len(values) and all(map(_fits_one, when, values))
+
+
+def _fits_one(wanted: Any, value: Any) -> bool:
+    if isinstance(wanted, Pattern) and isinstance(value, Pattern):
+        return wanted.constructor == value.constructor and set(wanted.fields) <= set(value.fields)
+    return type(wanted) is type(value) and bool(wanted == value)
+
+
+def check_axes(shape: Axes, checker: Checker, known: Known = NOTHING) -> None:
     """Check the axes of a shape that is written out."""
     for axis in shape.items:
         if isinstance(axis, Splice):
-            checker.expect(axis.value, _is_shape, "a shape")
+            checker.expect(axis.value, _is_shape, "a shape", known)
             continue
-        kind = checker.kind(axis)
+        kind = checker.kind(axis, known)
         if kind is not None and _is_shape(kind):
             checker.problems.add(
                 "kind",
@@ -240,7 +330,7 @@ def check_axes(shape: Axes, checker: Checker) -> None:
                 "splice it among the axes with *",
             )
         elif kind is not None and not is_int(kind):
-            checker.expect(axis, is_int, "a length")
+            checker.expect(axis, is_int, "a length", known)
 
 
 def _is_shape(kind: Kind) -> bool:
@@ -253,10 +343,21 @@ def _condition(argument: Expr, value: Any) -> Expr | bool:
     """When an argument has a value: an expression, or the answer if it is a literal."""
     if isinstance(argument, Const):
         return bool(argument.value == value)
+    if isinstance(value, Pattern):
+        fields = (("kind", value.constructor), *value.fields)
+        return _all_of([_has(argument, *field) for field in fields], argument.span) or True
     if isinstance(value, bool):
         return argument if value else Unary(op="not", operand=argument, span=argument.span)
     word = Const(value=value, span=argument.span)
     return Compare(first=argument, rest=(("==", word),), span=argument.span)
+
+
+def _has(argument: Expr, field: str, value: Any) -> Expr:
+    """When a field of an algebraic value has a value."""
+    read = Field(value=argument, name=field, span=argument.span)
+    condition = _condition(read, value)
+    assert isinstance(condition, Expr)
+    return condition
 
 
 def _all_of(conditions: list[Expr], span: Span) -> Expr | None:
@@ -288,6 +389,7 @@ def _substituted(value: Any, arguments: Mapping[str, Expr]) -> Any:
     return value
 
 
-def _show(values: tuple[Any, ...]) -> str:
-    shown = [str(v).lower() if isinstance(v, bool) else repr(v) for v in values]
+def show_values(values: Values) -> str:
+    """Values of discriminants as an entry writes them."""
+    shown = [repr(v) if isinstance(v, str) else plain_text(v) for v in values]
     return shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"

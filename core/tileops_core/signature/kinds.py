@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import attrs
 
+from tileops_core.spec.expressions import Expr
+
 
 @attrs.frozen(slots=True)
 class Kind:
@@ -57,9 +59,21 @@ class AxesKind(Kind):
 
 @attrs.frozen(slots=True)
 class IntTupleKind(Kind):
-    """``int | tuple[int, ...]`` of a fixed ``length`` (a stride, a padding)."""
+    """``int | tuple[int, ...]`` of a fixed ``length`` (a stride, a padding).
+
+    With ``holes``, an item may be None (an output size that is the input's).
+    """
 
     length: int
+    holes: bool = False
+
+
+@attrs.frozen(slots=True)
+class WordOrKind(Kind):
+    """A value of ``of``, or one of some ``words`` instead (a padding, or ``'same'``)."""
+
+    words: tuple[str, ...]
+    of: Kind
 
 
 @attrs.frozen(slots=True)
@@ -87,6 +101,42 @@ class DeviceKind(Kind):
 
 
 @attrs.frozen(slots=True)
+class Constructor:
+    """One of a sealed sum's forms: its fields by kind, and the Python class of its values.
+
+    ``invariant`` holds conditions over the fields, which every value of this form meets.
+    """
+
+    name: str
+    python: str
+    fields: tuple[tuple[str, Kind], ...]
+    invariant: tuple[tuple[str, Expr], ...] = attrs.field(default=(), hash=False)
+
+    def field(self, name: str) -> Kind | None:
+        """The kind of a field, or None when this form lacks it."""
+        return next((kind for field, kind in self.fields if field == name), None)
+
+
+@attrs.frozen(slots=True)
+class AdtKind(Kind):
+    """A sealed sum by its name: a value has one of the forms, and that form's fields.
+
+    Behind ``x.kind == 'a'`` only the forms that are left are listed.
+    """
+
+    name: str
+    constructors: tuple[Constructor, ...]
+
+
+@attrs.frozen(slots=True)
+class OpaqueKind(Kind):
+    """An object of a Python class that expressions cannot read."""
+
+    name: str
+    python: str
+
+
+@attrs.frozen(slots=True)
 class TensorKind(Kind):
     """A tensor's name: readable only by ``present`` and ``bytes``."""
 
@@ -109,6 +159,7 @@ INT = IntKind()
 DIM = DimKind()
 BOOL = BoolKind()
 SHAPE = ShapeKind()
+SEQ = SeqKind()
 FLOAT = ScalarKind(("float",))
 ANY_DTYPE = DTypeKind(None)
 TENSOR = TensorKind()
@@ -122,3 +173,8 @@ def is_int(kind: Kind) -> bool:
 def is_number(kind: Kind) -> bool:
     """Whether arithmetic works on values of this kind."""
     return is_int(kind) or (isinstance(kind, ScalarKind) and not {"str"} & set(kind.types))
+
+
+def may_be_none(kind: Kind) -> bool:
+    """Whether a value of this kind may be None, so that presence is asked for before it is read."""
+    return isinstance(kind, MaybeKind) or (isinstance(kind, AxesKind) and kind.optional)

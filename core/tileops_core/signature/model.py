@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import attrs
 
-from tileops_core.signature.kinds import Kind
+from tileops_core.signature.kinds import AdtKind, Kind, OpaqueKind
 from tileops_core.spans import Span
-from tileops_core.spec.expressions import Expr
+from tileops_core.spec.expressions import Call, Compare, Expr, Name, TupleOf
 
 
 class _Required:
@@ -36,23 +36,16 @@ any type-family branch is chosen. call: reads solved indices.
 
 @attrs.frozen(slots=True)
 class IndexDecl:
-    """A ``forall`` index: its kind is Dim, Shape, DType or Seq."""
+    """A ``forall`` index: its kind is Dim, Shape, DType or Seq.
+
+    ``row_only``: no tensor carries it; it exists while a workload row is instantiated, as an
+    argument of a generator.
+    """
 
     name: str
     kind: Kind
     span: Span = attrs.field(eq=False)
-
-
-@attrs.frozen(slots=True)
-class Param:
-    """A constructor parameter. ``annotation`` is the manifest's type text, for help and stubs."""
-
-    name: str
-    kind: Kind
-    default: Any
-    kw_only: bool
-    annotation: str
-    span: Span = attrs.field(eq=False)
+    row_only: bool = False
 
 
 @attrs.frozen(slots=True)
@@ -81,9 +74,25 @@ class TensorDecl:
 
 
 @attrs.frozen(slots=True)
+class Requirement:
+    """A predicate on a metadata tensor's values: a call, the tensor itself understood.
+
+    ``tensors`` are the other tensors whose values it reads.
+    """
+
+    call: Call
+    text: str
+    tensors: tuple[str, ...] = ()
+    span: Span = attrs.field(eq=False, kw_only=True)
+
+
+@attrs.frozen(slots=True)
 class Input(TensorDecl):
     """``optional``: False, True, or the condition under which the tensor must be passed (and
     otherwise must not). ``mutated``: False, True, or the condition under which it is written.
+
+    ``values``: the generator with which a workload row makes the tensor's values. ``requires``:
+    the predicates that any values of it meet.
     """
 
     optional: bool | Expr = False
@@ -92,17 +101,44 @@ class Input(TensorDecl):
     mutated: bool | Expr = False
     write_only: bool = False
     on_cpu: bool = False
+    values: Call | None = None
+    requires: tuple[Requirement, ...] = ()
 
 
 @attrs.frozen(slots=True)
 class Output(TensorDecl):
     """``nullable``: the condition under which the output is None, or None. ``buffer``: the caller
-    may pass ``out=``. ``alias``: the written input this output is, on branches that write it.
+    may pass ``out=``, dense memory only if ``contiguous``. ``alias``: the written input this output
+    is, on branches that write it.
     """
 
     nullable: Expr | None = None
     buffer: bool = False
     alias: str | None = None
+    contiguous: bool = False
+
+
+@attrs.frozen(slots=True)
+class Param:
+    """A constructor parameter. ``annotation`` is the manifest's type text, for help and stubs.
+
+    ``tensor`` is the type of one that is a tensor (its kind is TENSOR), else None.
+    """
+
+    name: str
+    kind: Kind
+    default: Any
+    kw_only: bool
+    annotation: str
+    span: Span = attrs.field(eq=False)
+    tensor: Input | None = None
+
+    @property
+    def help(self) -> str:
+        """The type in full: of a tensor, its dtype and shape too."""
+        if self.tensor is None:
+            return self.annotation
+        return f"{self.annotation}, {self.tensor.dtype_text} {self.tensor.shape_text}"
 
 
 @attrs.frozen(slots=True)
@@ -123,6 +159,56 @@ class Rule:
     expr: Expr
     text: str
     phase: Phase
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class DTypeCombos:
+    """Which dtypes of several indices and parameters go together; any other choice is refused."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    span: Span = attrs.field(eq=False)
+
+    def allow(self, dtypes: Mapping[str, Any]) -> bool:
+        """Whether these dtypes, by short names, stand in one row."""
+        return tuple(dtypes[name] for name in self.names) in self.rows
+
+    @property
+    def text(self) -> str:
+        """The rows as a condition: ``(T, KV) in ((float16, float16), ...)``."""
+        rows = ", ".join(f"({', '.join(row)})" for row in self.rows)
+        return f"({', '.join(self.names)}) in ({rows}{',' if len(self.rows) == 1 else ''})"
+
+    def condition(self) -> Expr:
+        """The rows as a refinement."""
+
+        def together(names: tuple[str, ...]) -> TupleOf:
+            return TupleOf(
+                items=tuple(Name(id=name, span=self.span) for name in names), span=self.span
+            )
+
+        rows = TupleOf(items=tuple(map(together, self.rows)), span=self.span)
+        return Compare(first=together(self.names), rest=(("in", rows),), span=self.span)
+
+
+@attrs.frozen(slots=True)
+class Stage:
+    """A named place of a composite op and the op held there; ``optional``: not by every instance
+    or call.
+    """
+
+    name: str
+    op: str
+    optional: bool
+    span: Span = attrs.field(eq=False)
+
+
+@attrs.frozen(slots=True)
+class Composition:
+    """The stages of a composite op, in their order."""
+
+    stages: tuple[Stage, ...]
     span: Span = attrs.field(eq=False)
 
 
@@ -167,6 +253,9 @@ class Signature:
     workloads: tuple[Workload, ...]
     entry_hash: str
     span: Span = attrs.field(eq=False)
+    adts: tuple[AdtKind | OpaqueKind, ...] = ()
+    dtype_combos: DTypeCombos | None = None
+    composition: Composition | None = None
 
     def kind_of(self, name: str) -> Kind:
         """The kind of an index, parameter, let or tensor. Raises KeyError for other names."""
@@ -180,6 +269,11 @@ class Signature:
         kinds.update((d.name, d.kind) for d in self.lets)
         kinds.update((t.name, TENSOR) for t in (*self.inputs, *self.outputs))
         return kinds
+
+    @property
+    def construction_tensors(self) -> tuple[Input, ...]:
+        """The types of the parameters that are tensors."""
+        return tuple(param.tensor for param in self.params if param.tensor is not None)
 
     @property
     def out_buffer(self) -> Output | None:

@@ -1,7 +1,8 @@
 """What a condition settles for the expressions that stand behind it.
 
-Behind ``present(v)`` stands a ``v`` with a value, behind ``x == 'a'`` an ``x`` that is ``'a'``; in
-``a and b``, ``a or b`` and ``x if c else y``, as Python evaluates them.
+Behind ``present(v)`` stands a ``v`` with a value, behind ``x == 'a'`` an ``x`` that is ``'a'``,
+behind ``x.kind == 'a'`` an ``x`` of that form; in ``a and b``, ``a or b`` and ``x if c else y``, as
+Python evaluates them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Mapping
 import attrs
 
 from tileops_core.signature.dtypes import DTYPES
-from tileops_core.signature.kinds import DTypeKind, EnumKind, Kind, MaybeKind
+from tileops_core.signature.kinds import (
+    AdtKind,
+    DTypeKind,
+    EnumKind,
+    Kind,
+    MaybeKind,
+    WordOrKind,
+)
 from tileops_core.spec.expressions import (
     BoolOp,
     Call,
@@ -77,32 +85,52 @@ def _by_comparison(
     words = _literals(right)
     if op not in ("==", "!=", "in", "not in") or words is None:
         return NOTHING
-    name, kind = _subject(expr.first, kinds)
-    kind = known.narrowed.get(name, kind)
-    members = members_of(kind) if kind else None
-    if members is None:
-        return NOTHING
-    inside = (op in ("==", "in")) == truth
-    left = tuple(member for member in members if (member in words) == inside)
-    if not left:
-        return NOTHING
-    narrowed = EnumKind(left) if isinstance(kind, EnumKind) else DTypeKind(left)
-    return Known(narrowed={name: narrowed})
+    name, kind = _subject(expr.first, kinds, known)
+    left = _left_of(kind, words, (op in ("==", "in")) == truth) if kind else None
+    return Known(narrowed={name: left}) if left else NOTHING
 
 
-def _subject(expr: Expr, kinds: Mapping[str, Kind | None]) -> tuple[str, Kind | None]:
-    """The name that a comparison narrows, and the name's kind."""
+def _subject(expr: Expr, kinds: Mapping[str, Kind | None], known: Known) -> tuple[str, Kind | None]:
+    """The name that a comparison narrows, and what is known of the name's kind."""
     if isinstance(expr, Name):
-        return expr.id, kinds.get(expr.id)
-    if isinstance(expr, Field) and isinstance(expr.value, Name):
-        outer = kinds.get(expr.value.id)
-        return f"{expr.value.id}.value", outer.of if isinstance(outer, MaybeKind) else None
-    return "", None
+        kind = known.narrowed.get(expr.id, kinds.get(expr.id))
+        return expr.id, None if isinstance(kind, AdtKind) else kind
+    if not isinstance(expr, Field) or not isinstance(expr.value, Name):
+        return "", None
+    name = expr.value.id
+    kind = known.narrowed.get(name, kinds.get(name))
+    if isinstance(kind, AdtKind):
+        return name, kind if expr.name == "kind" else None
+    inner = kind.of if isinstance(kind, MaybeKind) else None
+    return f"{name}.value", known.narrowed.get(f"{name}.value", inner)
+
+
+def _left_of(kind: Kind, words: frozenset[str], inside: bool) -> Kind | None:
+    """What is left of a kind whose value is among the words, or is not; None if nothing is."""
+
+    def kept(members: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(member for member in members if (member in words) == inside)
+
+    match kind:
+        case EnumKind(words=all_words):
+            return EnumKind(left) if (left := kept(all_words)) else None
+        case DTypeKind(members=tuple() as members):
+            return DTypeKind(left) if (left := kept(members)) else None
+        case AdtKind(constructors=forms):
+            names = kept(tuple(form.name for form in forms))
+            left_forms = tuple(form for form in forms if form.name in names)
+            return attrs.evolve(kind, constructors=left_forms) if left_forms else None
+        case WordOrKind(words=all_words, of=inner):
+            left = kept(all_words)
+            if inside:
+                return EnumKind(left) if left else None
+            return WordOrKind(left, inner) if left else inner
+    return None
 
 
 def members_of(kind: Kind) -> tuple[str, ...] | None:
     """The words of an enum or the dtypes of a union; None when they are not listed."""
-    if isinstance(kind, EnumKind):
+    if isinstance(kind, EnumKind | WordOrKind):
         return kind.words
     return kind.members if isinstance(kind, DTypeKind) else None
 

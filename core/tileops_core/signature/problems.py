@@ -23,6 +23,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "arguments": "A primitive or type family is given the wrong number of arguments.",
         "kind": "An expression is not of the kind that its place needs.",
         "maybe-none": "A value that may be None is read where it has not been shown to be there.",
+        "not-in-branch": "A field is read where the value may be of a form that lacks it.",
         "never-equal": "A comparison can never hold, or always does.",
         "tensor-read": "An expression reads a tensor, of which only presence and bytes are known.",
         "rule-defines-name": "A refinement defines a name that nothing else gives a value.",
@@ -40,6 +41,9 @@ CODES: Mapping[str, str] = MappingProxyType(
         "input-order": "A required input stands after an optional one.",
         "presence": "A condition reads what is not known where it is decided.",
         "effects": "The written inputs, aliases and buffers of an entry do not fit together.",
+        "dtype-combos": "The rows of dtype_combos do not fit the dtypes that they relate.",
+        "composition": "The stages of a composition are no stages.",
+        "metadata": "The values or requires of an input are no generator's or predicates'.",
         "row": "A workload row does not fit the signature.",
     }
 )

@@ -11,13 +11,26 @@ An index that only some branches settle (an optional tensor's, or one case of a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
 
 import attrs
 
-from tileops_core.signature.kinds import DimKind, DTypeKind, SeqKind, ShapeKind
-from tileops_core.signature.model import Input, Let, ShapeCase, Signature
+from tileops_core.signature.branches import TooManyBranches
+from tileops_core.signature.kinds import DimKind, DTypeKind, ShapeKind
+from tileops_core.signature.model import Input, Let, Output, ShapeCase, Signature
 from tileops_core.signature.problems import Problem
+from tileops_core.signature.settled import Settled
+from tileops_core.signature.steps import (
+    AxisStep,
+    CaseSteps,
+    CheckAxis,
+    CheckRun,
+    LetStep,
+    OpenRun,
+    Place,
+    Solution,
+    SolveAxis,
+    TensorStep,
+)
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import (
     Binary,
@@ -28,103 +41,9 @@ from tileops_core.spec.expressions import (
     IfElse,
     Name,
     Splice,
+    Unary,
     free_names,
 )
-
-
-@attrs.frozen(slots=True)
-class Place:
-    """Where an axis (or a splice's first axis) lies.
-
-    Axes before the open splice count from the left, those after it from the right. ``ones`` is
-    the number of single axes passed on the way, ``runs`` the splices of known length passed.
-    """
-
-    from_right: bool
-    ones: int
-    runs: tuple[Expr, ...]
-
-
-@attrs.frozen(slots=True)
-class SolveAxis:
-    """``coefficient * name + rest == length``: gives ``name`` (checks it, if ``perhaps`` known)."""
-
-    place: Place
-    name: str
-    coefficient: int
-    rest: Expr | None
-    perhaps: bool
-    axis: Expr
-
-
-@attrs.frozen(slots=True)
-class CheckAxis:
-    """The axis equals an expression whose names are all known."""
-
-    place: Place
-    axis: Expr
-
-
-@attrs.frozen(slots=True)
-class CheckRun:
-    """The axes of a splice of known length equal it."""
-
-    place: Place
-    run: Expr
-
-
-@attrs.frozen(slots=True)
-class OpenRun:
-    """The one splice that takes the remaining axes: gives ``name`` (or checks it)."""
-
-    before: Place
-    after: Place
-    name: str
-    perhaps: bool
-
-
-AxisStep: TypeAlias = SolveAxis | CheckAxis | CheckRun | OpenRun
-
-
-@attrs.frozen(slots=True)
-class CaseSteps:
-    """One shape case: its rank (``ones`` plus ``runs``, more if ``open``) and its axis steps.
-
-    ``known`` are the names that are certainly settled before the first step.
-    """
-
-    case: ShapeCase
-    ones: int
-    runs: tuple[Expr, ...]
-    open: bool
-    steps: tuple[AxisStep, ...]
-    known: frozenset[str]
-
-
-@attrs.frozen(slots=True)
-class TensorStep:
-    """Read one input: its dtype gives ``binds_dtype`` or is checked, then its shape case."""
-
-    tensor: Input
-    binds_dtype: str | None
-    perhaps_dtype: bool
-    cases: tuple[CaseSteps, ...]
-
-
-@attrs.frozen(slots=True)
-class LetStep:
-    """Compute a ``let`` of a call."""
-
-    let: Let
-
-
-@attrs.frozen(slots=True)
-class Solution:
-    """The steps in order, the names that need a None start, and what stays unsolved."""
-
-    steps: tuple[TensorStep | LetStep, ...]
-    perhaps: frozenset[str]
-    unsolved: tuple[Problem, ...]
 
 
 def certain_names(expr: Expr) -> Iterator[str]:
@@ -146,11 +65,13 @@ def certain_names(expr: Expr) -> Iterator[str]:
 class _Solver:
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
-        self.indices = {d.name: d for d in signature.indices if not isinstance(d.kind, SeqKind)}
+        self.indices = {d.name: d for d in signature.indices if not d.row_only}
         self.call_lets = [let for let in signature.lets if let.phase == "call"]
         self.unknown = set(self.indices) | {let.name for let in self.call_lets}
         self.perhaps: set[str] = set()
         self.ever_perhaps: set[str] = set()
+        self.taken: list[TensorStep] = []
+        self._settled: Settled | None = None
 
     def missing(self, expr: Expr, known_here: Iterable[str] = ()) -> set[str]:
         """Names the expression reads that are not certainly known."""
@@ -158,8 +79,13 @@ class _Solver:
 
     # -- shapes ---------------------------------------------------------------------------
 
-    def case_steps(self, case: ShapeCase) -> CaseSteps | None:
-        """The steps for one case, or None while something is missing."""
+    def case_steps(self, case: ShapeCase, *, partly: bool = False) -> CaseSteps | None:
+        """The steps for one case, or None while something is missing.
+
+        Args:
+            case: The case.
+            partly: Leave out the axes that cannot be told, as long as the rank can.
+        """
         open_at: int | None = None
         for i, item in enumerate(case.axes):
             if isinstance(item, Splice) and self.missing(item.value):
@@ -187,7 +113,9 @@ class _Solver:
                     todo.remove(i)
                     break
             else:
-                return None
+                if not partly:
+                    return None
+                break
         singles = [a for a in case.axes if not isinstance(a, Splice)]
         runs = tuple(
             a.value for i, a in enumerate(case.axes) if isinstance(a, Splice) and i != open_at
@@ -219,9 +147,22 @@ class _Solver:
         coefficient, rest = linear
         return SolveAxis(before, name, coefficient, rest, name in self.perhaps, item)
 
+    def lifted(self, case: ShapeCase) -> Iterator[ShapeCase]:
+        """A case, once for each answer to a condition that an axis to be solved hangs on."""
+        for item in case.axes:
+            if isinstance(item, IfElse) and self.missing(item):
+                if self.missing(item.condition):
+                    continue
+                for truth in (True, False):
+                    axes = tuple(_chosen(axis, item.condition, truth) for axis in case.axes)
+                    yield from self.lifted(ShapeCase(_when(case.when, item.condition, truth), axes))
+                return
+        yield case
+
     # -- one input ------------------------------------------------------------------------
 
-    def tensor_step(self, tensor: Input) -> TensorStep | None:
+    def tensor_step(self, tensor: Input, *, partly: bool = False) -> TensorStep | None:
+        """The steps for one tensor, or None while something is missing."""
         binds: str | None = None
         missing = self.missing(tensor.dtype)
         if missing:
@@ -233,7 +174,8 @@ class _Solver:
             binds = tensor.dtype.id
         if any(case.when is not None and self.missing(case.when) for case in tensor.shape):
             return None
-        cases = [self.case_steps(case) for case in tensor.shape]
+        shape = [lifted for case in tensor.shape for lifted in self.lifted(case)]
+        cases = [self.case_steps(case, partly=partly) for case in shape]
         if any(c is None for c in cases):
             return None
         return TensorStep(
@@ -263,11 +205,14 @@ class _Solver:
     # -- all ------------------------------------------------------------------------------
 
     def solve(self) -> Solution:
+        unsolved: list[Problem] = []
+        construction = tuple(self._construction(unsolved))
+        self.taken += construction
         steps: list[TensorStep | LetStep] = []
         todo = [t for t in self.signature.inputs if t.optional is False]
-        later = [t for t in self.signature.inputs if t.optional is not False]
+        held = [step.tensor for step in construction if not _is_whole(step)]
+        later = [*(t for t in self.signature.inputs if t.optional is not False), *held]
         lets = list(self.call_lets)
-        unsolved: list[Problem] = []
         for group in (todo, later):
             while True:
                 self._ready_lets(lets, steps)
@@ -276,7 +221,8 @@ class _Solver:
                     break
                 group.remove(step.tensor)
                 self.learn(step)
-                steps.append(step)
+                self.taken.append(step)
+                steps.append(attrs.evolve(step, dtype_known=True) if step.tensor in held else step)
             unsolved += [self._stuck(t) for t in group]
         self._ready_lets(lets, steps)
         for let in lets:
@@ -298,7 +244,24 @@ class _Solver:
             if cost is not None:
                 unsolved += self._loose("the roofline", cost, cost.span)
         unsolved += self._outputs_unsolved()
-        return Solution(tuple(steps), frozenset(self.ever_perhaps), tuple(unsolved))
+        return Solution(tuple(steps), frozenset(self.ever_perhaps), tuple(unsolved), construction)
+
+    def _construction(self, unsolved: list[Problem]) -> Iterator[TensorStep]:
+        """What can be told of the parameters that are tensors, before any call."""
+        for tensor in self.signature.construction_tensors:
+            step = self.tensor_step(tensor, partly=True)
+            if step is None and (bare := self.tensor_step(attrs.evolve(tensor, shape=()))):
+                step = attrs.evolve(bare, tensor=tensor)
+            if step is None:
+                unsolved.append(
+                    _unsolved(
+                        f"{tensor.name} has a dtype that only a call tells, and is given before",
+                        tensor.dtype_span,
+                    )
+                )
+            else:
+                self.learn(step)
+                yield step
 
     def _ready_lets(self, lets: list[Let], steps: list[TensorStep | LetStep]) -> None:
         for let in list(lets):
@@ -310,7 +273,7 @@ class _Solver:
     def _loose(self, what: str, expr: Expr, span: Span) -> Iterator[Problem]:
         """An expression that reads what only some branches settle, and does so on all of them."""
         reads = set(certain_names(expr)) & self.perhaps
-        if reads:
+        if reads and (reads := self._missing_somewhere(reads, expr)):
             yield _unsolved(
                 f"{what} reads {_and(reads)}, which the inputs do not settle on every branch; "
                 "read it behind the branch's condition, as in x if present(t) else 0",
@@ -330,24 +293,59 @@ class _Solver:
             tensor.shape_span,
         )
 
+    def _missing_somewhere(
+        self, names: set[str], *exprs: Expr, only_if: Expr | None = None, unless: Expr | None = None
+    ) -> set[str]:
+        """Those of the names that some branch reads and no tensor settles there."""
+        if self._settled is None:
+            self._settled = Settled(self.signature, self.taken)
+        try:
+            return set(self._settled.unsettled(names, exprs, only_if=only_if, unless=unless))
+        except TooManyBranches:
+            return names
+
     def _outputs_unsolved(self) -> Iterator[Problem]:
         for output in self.signature.outputs:
-            reads = self.missing(output.dtype)
+            dtype = self._unsolved_of(None, output, output.dtype)
+            reads = set(dtype)
             for case in output.shape:
-                for axis in case.axes:
-                    names = self.missing(axis)
-                    # Under a condition the branch that reads an index may be the one that
-                    # settles it; without one it must be settled everywhere.
-                    reads |= names if case.when is None else names - self.perhaps
-            if output.nullable is not None:
-                reads -= self.perhaps
+                reads |= self._unsolved_of(case.when, output, *case.axes)
             if reads:
-                dtype_alone = reads <= self.missing(output.dtype)
                 yield _unsolved(
                     f"output {output.name} reads {_and(reads)}, which the inputs do not settle on "
                     "every branch; make it a parameter or a let",
-                    output.dtype_span if dtype_alone else output.shape_span,
+                    output.dtype_span if reads == dtype else output.shape_span,
                 )
+
+    def _unsolved_of(self, when: Expr | None, output: Output, *exprs: Expr) -> set[str]:
+        """What expressions of an output read in vain."""
+        missing = set[str]().union(*map(self.missing, exprs))
+        never, sometimes = missing - self.perhaps, missing & self.perhaps
+        if sometimes:
+            sometimes = self._missing_somewhere(
+                sometimes, *exprs, only_if=when, unless=output.nullable
+            )
+        return never | sometimes
+
+
+def _chosen(axis: Expr, condition: Expr, truth: bool) -> Expr:
+    """An axis under a condition's answer."""
+    if isinstance(axis, IfElse) and axis.condition == condition:
+        return axis.then if truth else axis.otherwise
+    return axis
+
+
+def _when(outer: Expr | None, condition: Expr, truth: bool) -> Expr:
+    """A case's condition, and that another one holds or does not."""
+    inner = condition if truth else Unary(op="not", operand=condition, span=condition.span)
+    if outer is None:
+        return inner
+    return BoolOp(op="and", items=(outer, inner), span=condition.span)
+
+
+def _is_whole(step: TensorStep) -> bool:
+    """Whether nothing of the tensor's shape is left to tell."""
+    return bool(step.cases) and all(len(c.steps) == len(c.case.axes) for c in step.cases)
 
 
 def _places(axes: tuple[Expr, ...], open_at: int | None) -> list[tuple[Place, Place]]:

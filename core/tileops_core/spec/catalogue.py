@@ -17,6 +17,7 @@ from tileops_core.spans import Span
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.problems import Problem, Problems, manifest_error
 from tileops_core.spec.reader import read_entry
+from tileops_core.spec.shared_types import FILE, SharedTypes
 from tileops_core.spec.yaml_nodes import Source, compose, convert, key_of
 from tileops_core.suggest import did_you_mean
 
@@ -126,6 +127,9 @@ class Catalogue:
     Args:
         root: The package's folder, a path or an importlib resource, with ``index.json`` and
             ``spec/``.
+
+    Attributes:
+        types: The types that its entries share.
     """
 
     def __init__(self, root: Any) -> None:
@@ -134,6 +138,10 @@ class Catalogue:
         self._index: Mapping[str, Mapping[str, str]] | None = None
         self._files: dict[str, ManifestFile] = {}
         self._specs: dict[str, Spec] = {}
+        self.types = SharedTypes(self._types_text)
+
+    def _types_text(self) -> str:
+        return str((self._root / "spec" / FILE).read_text(encoding="utf-8"))
 
     def index(self) -> Mapping[str, Mapping[str, str]]:
         """Op name to ``family``, ``file`` and ``status``."""
@@ -205,6 +213,11 @@ def status_of(op: str) -> str | None:
     """``implemented`` or ``spec-only``, or None when no entry has that name."""
     row = installed().index().get(op)
     return row["status"] if row else None
+
+
+def shared_types() -> SharedTypes:
+    """The types that entries share, of the installed manifest; entries outside it use them too."""
+    return installed().types
 
 
 def load_spec(op: str) -> Spec:

@@ -38,17 +38,6 @@ class IndexEntry:
 
 
 @attrs.frozen(slots=True, eq=False)
-class ParamEntry:
-    """A constructor parameter; ``default`` None means that it has none."""
-
-    name: str
-    type: Written
-    default: Written | None
-    kw_only: bool
-    span: Span
-
-
-@attrs.frozen(slots=True, eq=False)
 class TensorEntry:
     """What inputs and outputs share."""
 
@@ -64,7 +53,11 @@ class TensorEntry:
 
 @attrs.frozen(slots=True, eq=False)
 class InputEntry(TensorEntry):
-    """An input; a condition that could not be parsed is None."""
+    """An input; a condition that could not be parsed is None.
+
+    ``values`` says how a row makes the tensor's values (``UNREADABLE`` if that is there and could
+    not be read), ``requires`` what any values must meet.
+    """
 
     optional: bool | Expr | None
     kw_only: bool
@@ -72,6 +65,8 @@ class InputEntry(TensorEntry):
     mutated: bool | Expr | None
     write_only: bool
     on_cpu: bool
+    values: Expr | None = None
+    requires: tuple[RuleEntry, ...] = ()
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -81,11 +76,70 @@ class OutputEntry(TensorEntry):
     nullable: Expr | None
     buffer: bool
     alias: Written | None
+    contiguous: bool
+
+
+@attrs.frozen(slots=True, eq=False)
+class ParamEntry:
+    """A constructor parameter; ``default`` None means that it has none.
+
+    One that is given as a tensor has a dtype and a shape instead of a type.
+    """
+
+    name: str
+    type: Written
+    default: Written | None
+    kw_only: bool
+    tensor: InputEntry | None
+    span: Span
+
+
+@attrs.frozen(slots=True)
+class Pattern:
+    """``{constructor: _}`` or ``{constructor: {field: value}}``: values of a sealed sum."""
+
+    constructor: str
+    fields: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{name}: {plain_text(value)}" for name, value in self.fields)
+        return f"{{{self.constructor}: {f'{{{inner}}}' if inner else '_'}}}"
+
+
+@attrs.frozen(slots=True)
+class AdtValue:
+    """A value of a sealed sum as an entry writes it: ``{constructor: {field: value}}``.
+
+    Read like an object of the constructor's class: ``kind``, and each field by its name.
+    """
+
+    kind: str
+    fields: tuple[tuple[str, Any], ...]
+
+    def __getattr__(self, name: str) -> Any:
+        for field, value in self.fields:
+            if field == name:
+                return value
+        raise AttributeError(f"{self} has no field {name!r}")
+
+    def __str__(self) -> str:
+        inner = ", ".join(f"{name}: {plain_text(value)}" for name, value in self.fields)
+        return f"{{{self.kind}: {{{inner}}}}}"
+
+
+def plain_text(value: Any) -> str:
+    """A plain value as an entry writes it."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return str(value)
 
 
 @attrs.frozen(slots=True, eq=False)
 class CaseEntry:
-    """A case of a type family: the values of its discriminants, and the shape for them."""
+    """A case of a type family: the values of its discriminants, and the shape for them.
+
+    A value is a boolean, a word or a :class:`Pattern`.
+    """
 
     when: tuple[Any, ...]
     shape: ShapeExpr | None
@@ -119,6 +173,58 @@ class RuleEntry:
     text: str
     expr: Expr | None
     span: Span
+
+
+@attrs.frozen(slots=True, eq=False)
+class ComboEntry:
+    """A row of ``dtype_combos``: dtypes that go together, by the names that have them."""
+
+    dtypes: Mapping[str, Written]
+    span: Span
+
+
+@attrs.frozen(slots=True, eq=False)
+class StageEntry:
+    """A stage of a composition: a name for the place, and the op held there."""
+
+    name: Written
+    op: Written
+    optional: bool
+    span: Span
+
+
+@attrs.frozen(slots=True, eq=False)
+class CompositionEntry:
+    """What a composite op is made of."""
+
+    stages: tuple[StageEntry, ...]
+    span: Span
+
+
+@attrs.frozen(slots=True, eq=False)
+class ConstructorEntry:
+    """One form of a sealed sum: the Python class of its values, its fields by type, and what
+    every value of this form meets.
+    """
+
+    name: str
+    python: Written | None
+    fields: tuple[tuple[str, Written], ...]
+    invariant: tuple[RuleEntry, ...]
+    span: Span
+
+
+@attrs.frozen(slots=True, eq=False)
+class SharedTypeEntry:
+    """A type that entries share: a sealed sum by its constructors, or (``opaque``) the Python
+    class of objects that expressions cannot read.
+    """
+
+    name: str
+    constructors: tuple[ConstructorEntry, ...]
+    opaque: Written | None
+    span: Span
+    problems: tuple[Problem, ...] = ()
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -158,6 +264,8 @@ class Spec:
     types: tuple[FamilyEntry, ...]
     lets: tuple[LetEntry, ...]
     rules: tuple[RuleEntry, ...]
+    dtype_combos: tuple[ComboEntry, ...]
+    composition: CompositionEntry | None
     roofline: RooflineEntry | None
     workloads: tuple[RowEntry, ...]
     span: Span

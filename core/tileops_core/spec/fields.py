@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tileops_core.spans import Span
-from tileops_core.spec.entries import Written
+from tileops_core.spec.entries import AdtValue, Written
 from tileops_core.spec.expressions import Expr, ShapeExpr
 from tileops_core.spec.grammar import GrammarError, parse_expression, parse_shape
 from tileops_core.spec.problems import Problems
@@ -162,12 +162,22 @@ class Fields:
 
 
 def plain_value(node: AnyNode, what: str, problems: Problems) -> Written | None:
-    """A scalar's value and place, or a list of such values as a tuple."""
+    """A scalar's value and place, or a list of such values as a tuple.
+
+    ``{constructor: {field: value}}`` is a value of a sealed sum.
+    """
     if isinstance(node, Sequence):
         parts = [plain_value(item, what, problems) for item in node.items]
         if any(part is None for part in parts):
             return None
         return Written(tuple(part.value for part in parts if part), node.span)
+    if isinstance(node, Mapping) and len(node.entries) == 1:
+        ((constructor, (_, inner)),) = node.entries.items()
+        if isinstance(inner, Mapping):
+            fields = bindings(inner, f"{what}: {constructor}", problems)
+            return Written(
+                AdtValue(constructor, tuple((n, w.value) for n, w in fields.items())), node.span
+            )
     if not isinstance(node, Scalar):
         problems.add("wrong-value", f"{what} is {node.kind}, a plain value is due", node.span)
         return None
@@ -236,6 +246,21 @@ def shape_of(node: AnyNode, what: str, problems: Problems) -> ShapeExpr | None:
     except GrammarError as error:
         problems.add(error.code, f"{what}: {error.message}", error.span, error.hint)
         return None
+
+
+def bindings(
+    node: AnyNode, what: str, problems: Problems, without: tuple[str, ...] = ()
+) -> dict[str, Written]:
+    """Names and plain values of a mapping."""
+    if not isinstance(node, Mapping):
+        problems.add("wrong-value", f"{what} is {node.kind}, a mapping is due", node.span)
+        return {}
+    return {
+        name: written
+        for name, (_, value) in node.entries.items()
+        if name not in without
+        and (written := plain_value(value, f"{what}: {name}", problems)) is not None
+    }
 
 
 def text_or_empty(fields: Fields, key: str) -> str:

@@ -16,6 +16,7 @@ from tileops_core.spans import Span
 from tileops_core.spec.catalogue import ManifestFile
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.problems import Problems
+from tileops_core.spec.shared_types import FILE
 
 
 def family_fits(family: str, file_name: str) -> bool:
@@ -55,6 +56,8 @@ def index_text(root: Path) -> str:
 
 def _entries(root: Path, problems: Problems) -> Iterator[tuple[str, Spec]]:
     for path in sorted((root / "spec").glob("*.yaml")):
+        if path.name == FILE:
+            continue
         file = ManifestFile(path.name, path.read_text(encoding="utf-8"))
         for problem in file.problems:
             problems.add(problem.code, problem.message, problem.span, problem.hint)

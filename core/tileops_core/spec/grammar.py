@@ -237,7 +237,8 @@ class _Reader:
 
     def span(self, node: ast.expr) -> Span:
         """The place of a node."""
-        start = self.offset(node.lineno, node.col_offset)
+        # A generator expression takes in the parentheses around it, which may be those added.
+        start = max(self.lead, self.offset(node.lineno, node.col_offset))
         end = self.offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
         return self.place(start, max(1, end - start))
 
@@ -310,6 +311,13 @@ class _Reader:
 
     def tuple(self, node: ast.Tuple) -> Expr:
         """A tuple as a value."""
+        if self.offset(node.lineno, node.col_offset) < self.lead:
+            raise GrammarError(
+                "expression-syntax",
+                "a tuple stands in parentheses",
+                self.span(node),
+                "write (a, b)",
+            )
         return TupleOf(items=tuple(map(self.expression, node.elts)), span=self.span(node))
 
     def unary(self, node: ast.UnaryOp) -> Expr:

@@ -8,20 +8,25 @@ from tileops_core.spans import Span
 from tileops_core.spec.entries import (
     UNREADABLE,
     CaseEntry,
+    ComboEntry,
+    CompositionEntry,
     FamilyEntry,
     IndexEntry,
     InputEntry,
     LetEntry,
     OutputEntry,
     ParamEntry,
+    Pattern,
     RooflineEntry,
     RowEntry,
     RuleEntry,
     Spec,
+    StageEntry,
     Written,
 )
 from tileops_core.spec.fields import (
     Fields,
+    bindings,
     expression_of,
     plain_value,
     shape_of,
@@ -31,16 +36,22 @@ from tileops_core.spec.fields import (
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence
 
-_ENTRY = ("family", "status", "ref_api", "signature", "workloads", "roofline")
-_SIGNATURE = ("forall", "params", "inputs", "outputs", "types", "let", "shape_rules")
+_ENTRY = ("family", "status", "ref_api", "signature", "workloads", "roofline", "composition")
+_SIGNATURE = (
+    "forall", "params", "inputs", "outputs", "types", "let", "shape_rules", "dtype_combos",
+)  # fmt: skip
 _PARAM = ("type", "default", "kw_only")
+_TENSOR_PARAM = ("dtype", "shape", "optional", "kw_only")
 _INPUT = (
     "dtype", "shape", "optional", "kw_only", "contiguous", "mutated", "write_only", "device",
+    "values", "requires",
 )  # fmt: skip
-_OUTPUT = ("dtype", "shape", "nullable", "buffer", "alias")
+_OUTPUT = ("dtype", "shape", "nullable", "buffer", "alias", "contiguous")
 _FAMILY = ("params", "match", "cases")
 _CASE = ("when", "is")
 _ROOFLINE = ("flops", "bytes", "func")
+_COMPOSITION = ("kind", "stages")
+_STAGE = ("name", "op", "optional")
 _ROW = ("label", "some", "dtype_cases", "small")
 STATUSES = ("implemented", "spec-only")
 
@@ -82,7 +93,9 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
             LetEntry(name, expression_of(value, f"let {name}", problems), place)
             for name, place, value in signature.named("let")
         ),
-        rules=tuple(_rule(item, problems) for item in signature.items("shape_rules")),
+        rules=tuple(rule_of(item, problems) for item in signature.items("shape_rules")),
+        dtype_combos=tuple(_combo(item, problems) for item in signature.items("dtype_combos")),
+        composition=_composition(fields, problems),
         roofline=_roofline(fields, problems),
         workloads=tuple(row for row in rows if row),
         span=span,
@@ -95,17 +108,46 @@ def _with_problems(spec: Spec, problems: Problems) -> Spec:
 
 
 def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEntry:
+    if isinstance(node, Mapping) and {"dtype", "shape"} & node.entries.keys():
+        return _tensor_param(name, span, node, problems)
     fields = Fields(node, name, _PARAM, problems)
     fields.require("type", span)
     default = None
     if value := fields.node("default"):
         default = plain_value(value, f"{name}: default", problems)
         default = default or Written(UNREADABLE, value.span)
+    stated = fields.written_text("type")
+    if stated is not None and not stated.value:
+        problems.add("wrong-value", f"{name}: type is empty, the name of a type is due", span)
     return ParamEntry(
         name=name,
-        type=fields.written_text("type") or Written("", span),
+        type=stated or Written("", span),
         default=default,
         kw_only=fields.flag("kw_only"),
+        tensor=None,
+        span=span,
+    )
+
+
+def _tensor_param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEntry:
+    """A parameter that is a tensor; one that may be left out has the default None."""
+    fields = Fields(node, name, _TENSOR_PARAM, problems)
+    optional, kw_only = fields.flag("optional"), fields.flag("kw_only")
+    tensor = InputEntry(
+        **_tensor(fields, name, span, problems),  # type: ignore[arg-type]
+        optional=optional,
+        kw_only=kw_only,
+        contiguous=False,
+        mutated=False,
+        write_only=False,
+        on_cpu=False,
+    )
+    return ParamEntry(
+        name=name,
+        type=Written("Tensor | None" if optional else "Tensor", span),
+        default=Written(None, span) if optional else None,
+        kw_only=kw_only,
+        tensor=tensor,
         span=span,
     )
 
@@ -143,6 +185,10 @@ def _input(name: str, span: Span, node: AnyNode, problems: Problems) -> InputEnt
         mutated=fields.condition("mutated"),
         write_only=fields.flag("write_only"),
         on_cpu=device == "cpu",
+        values=fields.expression("values") or (UNREADABLE if fields.has("values") else None),
+        requires=tuple(
+            rule_of(item, problems, f"{name}: requires") for item in fields.items("requires")
+        ),
     )
 
 
@@ -153,6 +199,7 @@ def _output(name: str, span: Span, node: AnyNode, problems: Problems) -> OutputE
         nullable=fields.expression("nullable"),
         buffer=fields.text("buffer", among=("out",)) == "out",
         alias=fields.written_text("alias"),
+        contiguous=fields.flag("contiguous"),
     )
 
 
@@ -180,19 +227,73 @@ def _case(node: AnyNode, what: str, problems: Problems) -> CaseEntry | None:
     for key in _CASE:
         fields.require(key, node.span)
     when = fields.node("when")
-    value = plain_value(when, f"{what}: when", problems) if when else None
-    if value is None:
+    if when is None:
+        return None
+    values = [
+        _matched(item, f"{what}: when", problems)
+        for item in (when.items if isinstance(when, Sequence) else [when])
+    ]
+    if any(value is None for value in values):
         return None
     return CaseEntry(
-        when=value.value if isinstance(value.value, tuple) else (value.value,),
+        when=tuple(value.value for value in values if value),
         shape=fields.shape("is"),
-        span=value.span,
+        span=when.span,
     )
 
 
-def _rule(node: AnyNode, problems: Problems) -> RuleEntry:
+def _matched(node: AnyNode, what: str, problems: Problems) -> Written | None:
+    """A boolean, a word, or a pattern ``{constructor: _}`` or ``{constructor: {field: value}}``."""
+    if not isinstance(node, Mapping):
+        return plain_value(node, what, problems)
+    if len(node.entries) != 1:
+        problems.add(
+            "wrong-value",
+            f"{what} names {len(node.entries)} constructors, a pattern names one",
+            node.span,
+            "write {constructor: _}, or {constructor: {field: value}}",
+        )
+        return None
+    ((constructor, (_, inner)),) = node.entries.items()
+    if isinstance(inner, Scalar) and inner.text == "_":
+        return Written(Pattern(constructor), node.span)
+    bound = bindings(inner, f"{what}: {constructor}", problems)
+    fields = tuple((name, written.value) for name, written in bound.items())
+    return Written(Pattern(constructor, fields), node.span) if fields else None
+
+
+def _combo(node: AnyNode, problems: Problems) -> ComboEntry:
+    return ComboEntry(bindings(node, "a row of dtype_combos", problems), node.span)
+
+
+def _composition(fields: Fields, problems: Problems) -> CompositionEntry | None:
+    span = fields.place("composition")
+    if span is None:
+        return None
+    composition = Fields(fields.node("composition"), "composition", _COMPOSITION, problems)
+    if composition.require("kind", span, "the one kind is composite"):
+        composition.text("kind", among=("composite",))
+    composition.require("stages", span)
+    stages = tuple(
+        stage for item in composition.items("stages") if (stage := _stage(item, problems))
+    )
+    return CompositionEntry(stages, span)
+
+
+def _stage(node: AnyNode, problems: Problems) -> StageEntry | None:
+    fields = Fields(node, "a stage", _STAGE, problems)
+    there = [fields.require(key, node.span) for key in ("name", "op")]
+    name, op = fields.written_text("name"), fields.written_text("op")
+    optional = fields.flag("optional")
+    if not all(there) or name is None or op is None:
+        return None
+    return StageEntry(name, op, optional, node.span)
+
+
+def rule_of(node: AnyNode, problems: Problems, what: str = "a refinement") -> RuleEntry:
+    """A condition, and its text as the entry writes it."""
     text = " ".join(node.text.split()) if isinstance(node, Scalar) else ""
-    expr = expression_of(node, "a refinement", problems)
+    expr = expression_of(node, what, problems)
     return RuleEntry(text, expr, expr.span if expr else node.span)
 
 
@@ -233,29 +334,13 @@ def _row(node: AnyNode, problems: Problems) -> RowEntry | None:
     small = fields.node("small")
     return RowEntry(
         label=label,
-        values=_bindings(node, what, problems, without=_ROW),
+        values=bindings(node, what, problems, without=_ROW),
         some=tuple(
             name for item in fields.items("some") if (name := text_of(item, what, problems))
         ),
         dtype_cases=tuple(
-            _bindings(item, f"{what}: dtype_cases", problems)
-            for item in fields.items("dtype_cases")
+            bindings(item, f"{what}: dtype_cases", problems) for item in fields.items("dtype_cases")
         ),
-        small=_bindings(small, f"{what}: small", problems) if small else None,
+        small=bindings(small, f"{what}: small", problems) if small else None,
         span=label.span,
     )
-
-
-def _bindings(
-    node: AnyNode, what: str, problems: Problems, without: tuple[str, ...] = ()
-) -> dict[str, Written]:
-    """Names and plain values of a row."""
-    if not isinstance(node, Mapping):
-        problems.add("wrong-value", f"{what} is {node.kind}, a mapping is due", node.span)
-        return {}
-    return {
-        name: written
-        for name, (_, value) in node.entries.items()
-        if name not in without
-        and (written := plain_value(value, f"{what}: {name}", problems)) is not None
-    }

@@ -6,6 +6,7 @@ or null must look like one to every reader of the file, and everything else is t
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, TypeAlias
 
@@ -168,7 +169,9 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?", re.ASCII)
 _NOT_FINITE = re.compile(r"([-+]?\.inf|\.nan)", re.IGNORECASE)
 _BOOLEANS = frozenset({"yes", "no", "on", "off", "true", "false"})
 _NULLS = frozenset({"", "~", "None", "Null", "NULL"})
-_VALUES: dict[str, Any] = {"true": True, "false": False, "null": None}
+_VALUES: dict[str, Any] = {
+    "true": True, "false": False, "null": None, "inf": math.inf, "-inf": -math.inf,
+}  # fmt: skip
 
 
 def value_of(scalar: Scalar) -> bool | int | float | str | None:
@@ -204,7 +207,7 @@ def value_of(scalar: Scalar) -> bool | int | float | str | None:
     if _DATE.fullmatch(text):
         raise Trap(f"YAML 1.1 reads {text} as a date; quote it if it is text")
     if _NOT_FINITE.fullmatch(text):
-        raise Trap(f"YAML 1.1 reads {text} as a float that is not finite; no value here may be so")
+        raise Trap(f"YAML 1.1 reads {text} as a float that is not finite; write inf or -inf")
     if text in ("=", "<<"):
         raise Trap(f"{text} has a special meaning in YAML 1.1; quote it if it is text")
     return text

@@ -1,4 +1,4 @@
-"""The functions of the expression language: kinds of arguments and result, domain, and code.
+"""The functions that any family uses: kinds of arguments and result, domain, and code.
 
 Each ``run`` is what generated code calls with values of a call. Lengths may be symbolic ints, so
 no primitive asks for their type; dtypes are torch dtypes there and short names in a workload row.
@@ -6,17 +6,13 @@ no primitive asks for their type; dtypes are torch dtypes there and short names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import attrs
 
 from tileops_core.signature.dtypes import DTYPES, category_of, holds, name_of, same_sort
 from tileops_core.signature.kinds import (
     BOOL,
     DIM,
-    FLOAT,
     INT,
     SHAPE,
     AxesKind,
@@ -24,110 +20,28 @@ from tileops_core.signature.kinds import (
     DTypeKind,
     EachKind,
     EnumKind,
-    IntKind,
     IntTupleKind,
     Kind,
     MaybeKind,
-    ShapeKind,
     TensorKind,
     TupleKind,
     is_int,
     is_number,
 )
-
-
-class PrimitiveError(ValueError):
-    """A value outside a primitive's domain; ``index_error`` when torch raises IndexError then."""
-
-    def __init__(self, message: str, *, index_error: bool = False) -> None:
-        super().__init__(message)
-        self.index_error = index_error
-
-
-@attrs.frozen(slots=True)
-class Argument:
-    """A formal argument: whether a kind may stand there, and what to call what may."""
-
-    name: str
-    accepts: Callable[[Kind], bool]
-    noun: str
-
-
-@attrs.frozen(slots=True)
-class Primitive:
-    """One function of the language.
-
-    ``rest`` takes the arguments past ``args``, if any may follow, at least ``least`` of them;
-    ``alone`` is what may stand there instead as the only one. ``optional`` arguments are given by
-    keyword. ``explain`` says, for a predicate that does not
-    hold, what is wrong with the values.
-    """
-
-    name: str
-    args: tuple[Argument, ...]
-    result: Callable[[Sequence[Kind]], Kind]
-    run: Callable[..., Any]
-    rest: Argument | None = None
-    least: int = 0
-    alone: Argument | None = None
-    optional: tuple[Argument, ...] = ()
-    explain: Callable[..., PrimitiveError | None] | None = None
-
-
-# Kinds -------------------------------------------------------------------------------------------
-
-
-def _is_shape(kind: Kind) -> bool:
-    return isinstance(kind, ShapeKind) or _is_ints(kind)
-
-
-def _is_ints(kind: Kind) -> bool:
-    return isinstance(kind, TupleKind) and all(is_int(item) for item in kind.items)
-
-
-def _is_axes(kind: Kind) -> bool:
-    # All of these take None for all axes, as AxesKind may be.
-    inner = kind.of if isinstance(kind, MaybeKind) else kind
-    return isinstance(kind, AxesKind) or isinstance(inner, IntKind) or _is_shape(kind)
-
-
-def _is_per_axis(kind: Kind) -> bool:
-    inner = kind.of if isinstance(kind, MaybeKind) else kind
-    return isinstance(inner, IntTupleKind) or _is_axes(inner)
-
-
-def _is_sequence(kind: Kind) -> bool:
-    return (
-        _is_shape(kind)
-        or isinstance(kind, IntTupleKind)
-        or (isinstance(kind, EachKind) and is_number(kind.of))
-        or (isinstance(kind, TupleKind) and bool(kind.items) and all(map(is_number, kind.items)))
-    )
-
-
-def _is_dtype(kind: Kind) -> bool:
-    return isinstance(kind, DTypeKind)
-
-
-def _is_maybe_dtype(kind: Kind) -> bool:
-    return isinstance(kind, MaybeKind) and _is_dtype(kind.of)
-
-
-def _has_category(kind: Kind) -> bool:
-    return is_number(kind) or isinstance(kind, (BoolKind, DTypeKind))
-
-
-def _is_scalar(kind: Kind) -> bool:
-    return is_number(kind) or isinstance(kind, BoolKind)
-
-
-def joined_number(kinds: Sequence[Kind]) -> Kind:
-    """The kind of a number that is any one of these."""
-    if all(kind == DIM for kind in kinds):
-        return DIM
-    if all(is_int(kind) for kind in kinds):
-        return INT
-    return FLOAT
+from tileops_core.signature.primitives.model import (
+    Argument,
+    Primitive,
+    PrimitiveError,
+    has_category,
+    is_axes,
+    is_dtype,
+    is_maybe_dtype,
+    is_per_axis,
+    is_scalar,
+    is_sequence,
+    is_shape,
+    joined_number,
+)
 
 
 def _item_kind(kinds: Sequence[Kind]) -> Kind:
@@ -160,15 +74,15 @@ def _dtypes_promoted(kinds: Sequence[Kind]) -> Kind:
     return DTypeKind(tuple(dict.fromkeys(map(_promote_int_to_float, inner.members))))
 
 
-_SHAPE = Argument("shape", _is_shape, "a shape")
-_DIM = Argument("dim", _is_axes, "an axis or axes")
+_SHAPE = Argument("shape", is_shape, "a shape")
+_DIM = Argument("dim", is_axes, "an axis or axes")
 _INT = Argument("n", is_int, "an int")
-_NUMBERS = Argument("values", _is_sequence, "a sequence of numbers")
+_NUMBERS = Argument("values", is_sequence, "a sequence of numbers")
 _NUMBER = Argument("value", is_number, "a number")
-_DTYPE = Argument("dtype", _is_dtype, "a dtype")
+_DTYPE = Argument("dtype", is_dtype, "a dtype")
 
 
-# What they do ------------------------------------------------------------------------------------
+# What they do
 
 
 def _text(shape: Sequence[Any]) -> str:
@@ -269,17 +183,13 @@ def _nonempty_axes(shape: Sequence[Any], dim: Any) -> bool:
 
 
 def _per_axis(value: Any, axis: int, count: int, fallback: Any = None) -> Any:
-    if value is None:
-        if fallback is None:
-            raise PrimitiveError("a value per axis is None and has no fallback")
-        return fallback
-    if not isinstance(value, (tuple, list)):
-        return value
-    if len(value) == 1:
-        return value[0]
-    if len(value) != count:
-        raise PrimitiveError(f"{_text(value)} has {len(value)} values for {count} axes")
-    return value[axis]
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, count):
+            raise PrimitiveError(f"{_text(value)} has {len(value)} values for {count} axes")
+        value = value[0 if len(value) == 1 else axis]
+    if value is None and fallback is None:
+        raise PrimitiveError("a value per axis is None and has no fallback")
+    return fallback if value is None else value
 
 
 def _ceil_div(number: Any, divisor: Any) -> Any:
@@ -356,7 +266,7 @@ _MODE = Argument(
 _CATEGORY = EnumKind(("bool", "int", "float", "complex"))
 _TENSOR = Argument("tensor", lambda kind: isinstance(kind, TensorKind), "a tensor")
 
-_ALL = (
+CORE = (
     Primitive("broadcast", (), lambda _: SHAPE, _broadcast, rest=_SHAPE, least=1),
     Primitive(
         "reduced",
@@ -369,7 +279,7 @@ _ALL = (
     Primitive("nonempty_axes", (_SHAPE, _DIM), lambda _: BOOL, _nonempty_axes, explain=_why_empty),
     Primitive(
         "per_axis",
-        (Argument("value", _is_per_axis, "an int or a value per axis"), _INT, _INT),
+        (Argument("value", is_per_axis, "an int or a value per axis"), _INT, _INT),
         lambda _: INT,
         _per_axis,
         optional=(Argument("fallback", is_int, "an int"),),
@@ -377,7 +287,7 @@ _ALL = (
     Primitive("ceil_div", (_INT, _INT), joined_number, _ceil_div),
     Primitive(
         "len",
-        (Argument("values", lambda k: _is_shape(k) or isinstance(k, TupleKind), "a shape"),),
+        (Argument("values", lambda k: is_shape(k) or isinstance(k, TupleKind), "a shape"),),
         lambda _: DIM,
         len,
     ),
@@ -399,20 +309,20 @@ _ALL = (
     ),
     Primitive(
         "category",
-        (Argument("value", _has_category, "a number or a dtype"),),
+        (Argument("value", has_category, "a number or a dtype"),),
         lambda _: _CATEGORY,
         category_of,
     ),
     Primitive(
         "representable",
-        (Argument("value", _is_scalar, "a number"), _DTYPE),
+        (Argument("value", is_scalar, "a number"), _DTYPE),
         lambda _: BOOL,
         _representable,
         explain=_why_unrepresentable,
     ),
     Primitive(
         "coalesce_dtype",
-        (Argument("given", _is_maybe_dtype, "a dtype that may be None"), _DTYPE),
+        (Argument("given", is_maybe_dtype, "a dtype that may be None"), _DTYPE),
         _dtypes_joined,
         _coalesce_dtype,
     ),
@@ -434,6 +344,3 @@ _ALL = (
     ),
     Primitive("bytes", (_TENSOR,), lambda _: DIM, _bytes),
 )
-
-PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({item.name: item for item in _ALL})
-"""Every primitive by its name."""

@@ -1,0 +1,41 @@
+"""Parameters that are tensors, on their way to a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from tileops_core.call.state import CalledOp
+from tileops_core.call.torch_private import ordinary_state
+
+
+def constants(op: CalledOp, device: torch.device) -> Mapping[str, torch.Tensor | None]:
+    """An op's parameters that are tensors, by name, on a device; copied there once."""
+    found: dict[str, torch.Tensor | None] = {}
+    values = dict(zip(op._plan.static_names, op._construction.statics, strict=True))
+    for declared in op._plan.signature.construction_tensors:
+        held = values[declared.name]
+        if held is not None and held.device != device:
+            key = (f"parameter {declared.name}", device)
+            kept = op._running.derived
+            if key not in kept:
+                with ordinary_state():
+                    kept.setdefault(key, held.to(device))
+            held = kept[key]
+        found[declared.name] = held
+    return found
+
+
+def given(
+    kernel: Callable[..., Any], tensors: Mapping[str, torch.Tensor | None]
+) -> Callable[..., Any]:
+    """A kernel that takes some tensors by name, with these for them."""
+    if not tensors:
+        return kernel
+
+    def with_tensors(*inputs: Any, **more: Any) -> Any:
+        return kernel(*inputs, **tensors, **more)
+
+    return with_tensors

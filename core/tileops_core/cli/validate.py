@@ -1,0 +1,152 @@
+"""``tileops validate``: every fault of a manifest and of the code behind it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.text import Text
+
+from tileops_core.cli.group import one_of
+from tileops_core.cli.output import Page, print_json
+from tileops_core.validate import Counts, Finding, Report
+from tileops_core.validate import validate as find
+from tileops_core.validate.codes import CODES
+from tileops_core.validate.explain import explain
+
+FORMATS = ("human", "json", "github")
+
+
+@click.command()
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(exists=True))
+@click.option("--format", "form", type=click.Choice(FORMATS), default="human", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--explain", "code", metavar="CODE", help="Say what a code means, and show a case.")
+@click.option("--no-code", is_flag=True, help="Look at entries only; import no op.")
+def validate(
+    paths: tuple[str, ...], form: str, as_json: bool, code: str | None, no_code: bool
+) -> int:
+    """Find every fault of manifest files, and of the classes of implemented ops.
+
+    PATH is a spec file, or a folder of them. Without one, everything installed is checked: the
+    library's manifest, and the spec files that backends name. The exit status is 1 when something
+    was found.
+    """
+    form = "json" if as_json else form
+    if code is not None:
+        return _explain(code, form)
+    with _progress(form) as progress:
+        report = find(paths or None, code=not no_code, progress=progress)
+    if form == "json":
+        print_json(report.as_dict())
+    elif form == "github":
+        for finding in report:
+            click.echo(annotation(finding))
+    else:
+        _print(report)
+    return int(bool(report))
+
+
+def _explain(code: str, form: str) -> int:
+    one_of("code", code, tuple(CODES))
+    if form == "json":
+        print_json({"code": code, "meaning": CODES[code], "text": explain(code)})
+    else:
+        page = Page()
+        for line in explain(code).splitlines():
+            page.line(line)
+    return 0
+
+
+@contextmanager
+def _progress(form: str) -> Iterator[Callable[[int, int, str], None] | None]:
+    """A bar on stderr for a person who waits; nothing where nobody looks."""
+    if form != "human" or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, op: bar.update(task, completed=done, total=total, description=op)
+
+
+# -- for a person -------------------------------------------------------------------------
+
+
+def _print(report: Report) -> None:
+    page = Page()
+    for finding in report:
+        for line in lines_of(finding):
+            page.console.print(Text(page.encodable(line.plain), spans=line.spans), soft_wrap=True)
+        page.line()
+    for note in report.notes:
+        page.line(f"note: {note}")
+    page.line(summary(report), "bold red" if report else "bold green")
+
+
+def lines_of(finding: Finding) -> Iterator[Text]:
+    """A finding as lines: place and sentence, the text with a caret, the hint."""
+    op = f"{finding.op}: " if finding.op else ""
+    yield Text.assemble(
+        (f"{finding.place}: ", "bold"), op, finding.message, "  ", (f"[{finding.code}]", "cyan")
+    )
+    snippet = finding.span.snippet().splitlines()
+    for number, line in enumerate(snippet):
+        yield Text(f"  {line}", style="bold red" if number else "")
+    if finding.hint:
+        yield Text.assemble(("  hint: ", "bold"), finding.hint)
+
+
+def summary(report: Report) -> str:
+    """One sentence about all of it."""
+    counts = report.counts
+    looked = ", ".join(
+        [
+            f"{_many(counts.entries, 'entry', 'entries')} in {_many(counts.files, 'file')}",
+            f"{counts.rules_checked} of {_many(counts.rules, 'rule')}",
+            _many(counts.branches, "branch", "branches"),
+            _many(counts.cases, "case"),
+            *_classes(counts),
+        ]
+    )
+    if not report:
+        return f"no findings: checked {looked}"
+    ops = len({finding.op or finding.span.path for finding in report})
+    return f"{_many(len(report), 'finding')} in {_many(ops, 'place')}: checked {looked}"
+
+
+def _classes(counts: Counts) -> list[str]:
+    return [_many(counts.classes, "class", "classes")] if counts.classes else []
+
+
+def _many(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+# -- for GitHub ---------------------------------------------------------------------------
+
+
+def annotation(finding: Finding) -> str:
+    """A finding as a workflow command, which GitHub shows at the line."""
+    span = finding.span
+    properties = {
+        "file": span.path,
+        "line": str(span.line),
+        "col": str(span.column),
+        "endColumn": str(span.column + span.length),
+        "title": finding.code,
+    }
+    op = f"{finding.op}: " if finding.op else ""
+    hint = f"\nhint: {finding.hint}" if finding.hint else ""
+    stated = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
+    return f"::error {stated}::{_escaped(f'{op}{finding.message}{hint}')}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    for sign in f"%\r\n{more}":
+        text = text.replace(sign, f"%{ord(sign):02X}")
+    return text

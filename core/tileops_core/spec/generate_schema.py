@@ -1,0 +1,201 @@
+"""Write the JSON Schema of spec files: ``python -m tileops_core.spec.generate_schema``.
+
+Editors that know it complete keys and mark what is no key. It follows from the keys that the reader
+takes and from the types of the entries' fields, so it says what the reader says; what an expression
+may hold is for the validator.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from tileops_core.spec import reader
+from tileops_core.spec.entries import (
+    CaseEntry,
+    CompositionEntry,
+    FamilyEntry,
+    InputEntry,
+    OutputEntry,
+    ParamEntry,
+    RooflineEntry,
+    RowEntry,
+    Spec,
+    StageEntry,
+)
+
+NAME = "entry.schema.json"
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_NAME = "^[A-Za-z][A-Za-z0-9_]*$"
+
+_TEXT = {"type": "string"}
+_FLAG = {"type": "boolean"}
+_EXPRESSION = {"type": ["string", "integer"]}
+_CONDITION = {"type": ["boolean", "string"]}
+_ANY: dict[str, Any] = {}
+_DTYPES = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
+
+_BY_TYPE = {
+    "bool": _FLAG,
+    "bool | Expr | None": _CONDITION,
+    "Expr | None": _EXPRESSION,
+    "ShapeExpr | None": _TEXT,
+    "str": _TEXT,
+    "str | None": _TEXT,
+    "Written": _TEXT,
+    "Written | None": _ANY,
+    "tuple[RuleEntry, ...]": {"type": "array", "items": _EXPRESSION},
+    "tuple[Written, ...]": {"type": ["array", "string"]},
+    "Mapping[str, Written] | None": {"type": "object"},
+}
+"""What a key takes, by the type of the field that keeps it."""
+
+_FIELDS = {"let": "lets", "shape_rules": "rules", "is": "shape"}
+"""The fields that are not called as their key is."""
+
+_FIXED: dict[str, Any] = {
+    "status": {"enum": list(reader.STATUSES)},
+    "device": {"enum": ["cpu"]},
+    "buffer": {"enum": ["out"]},
+    "alias": _TEXT,
+    "when": _ANY,
+    "match": {"type": ["string", "array"]},
+    "params of a type family": {"type": "object", "additionalProperties": _TEXT},
+    "some": {"type": "array", "items": _TEXT},
+    "dtype_cases": {"type": "array", "items": _DTYPES},
+    "label": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,24}$"},
+    "kind": {"enum": ["composite"]},
+}
+
+
+def schema() -> dict[str, Any]:
+    """The schema of a file: op names to entries."""
+    return {
+        "$schema": _DRAFT,
+        "title": "TileOPs manifest",
+        "description": "Entries of operators, by their names.",
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": {"pattern": "(FwdOp|BwdOp)$"},
+        "additionalProperties": _entry(),
+    }
+
+
+def schema_text() -> str:
+    """The schema as it is packaged."""
+    return json.dumps(schema(), indent=1) + "\n"
+
+
+def manifest_schema() -> dict[str, Any]:
+    """The JSON Schema of spec files, for editors and other tools."""
+    text = (files("tileops_core.spec") / NAME).read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def _entry() -> dict[str, Any]:
+    composition = _object(
+        reader._COMPOSITION,
+        CompositionEntry,
+        {"stages": _list(_object(reader._STAGE, StageEntry, {}, ("name", "op")))},
+        reader._COMPOSITION,
+    )
+    parts = {
+        "signature": _signature(),
+        "workloads": {**_list(_row()), "minItems": 1},
+        "roofline": _object(reader._ROOFLINE, RooflineEntry, {}),
+        "composition": composition,
+    }
+    return _object(reader._ENTRY, Spec, parts, ("family", "status", "signature", "workloads"))
+
+
+def _signature() -> dict[str, Any]:
+    tensor = ("dtype", "shape")
+    param = {
+        "anyOf": [
+            _object(reader._PARAM, ParamEntry, {}, ("type",)),
+            _object(reader._TENSOR_PARAM, InputEntry, {"optional": _FLAG}, tensor),
+        ]
+    }
+    family = _object(
+        reader._FAMILY,
+        FamilyEntry,
+        {
+            "params": _FIXED["params of a type family"],
+            "cases": _list(_object(reader._CASE, CaseEntry, {}, reader._CASE)),
+        },
+        reader._FAMILY,
+    )
+    parts = {
+        "forall": _named(_TEXT),
+        "params": _named(param),
+        "inputs": _named(_object(reader._INPUT, InputEntry, {}, tensor)),
+        "outputs": _named(_object(reader._OUTPUT, OutputEntry, {}, tensor)),
+        "types": _named(family),
+        "let": _named(_EXPRESSION),
+        "dtype_combos": _list(_DTYPES),
+    }
+    return _object(reader._SIGNATURE, Spec, parts, ("outputs",))
+
+
+def _row() -> dict[str, Any]:
+    """A row: its own keys, and the parameters and indices that the entry declares."""
+    row = _object(reader._ROW, RowEntry, {}, ("label",))
+    return {**row, "additionalProperties": True}
+
+
+def _object(
+    keys: tuple[str, ...], kept_in: type, parts: dict[str, Any], required: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """A mapping with these keys and no others.
+
+    Args:
+        keys: The keys that the reader takes.
+        kept_in: The attrs class whose fields keep their values.
+        parts: What some of them take; the others follow from their fields' types.
+        required: The keys that must be there.
+
+    Raises:
+        KeyError: A key has no field, or one of a type that is not known here.
+    """
+    types = {field.name: str(field.type) for field in attrs.fields(kept_in)}
+    properties = {}
+    for key in keys:
+        known = parts.get(key, _FIXED.get(key))
+        if known is None:
+            known = _BY_TYPE[types[_FIELDS.get(key, key)]]
+        properties[key] = known
+    made: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    return {**made, "required": list(required)} if required else made
+
+
+def _named(value: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": _NAME},
+        "additionalProperties": value,
+    }
+
+
+def _list(item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": item}
+
+
+def main() -> None:
+    """Write the schema next to this module."""
+    path = Path(__file__).with_name(NAME)
+    path.write_text(schema_text(), encoding="utf-8")
+    sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""All that can be said of one entry without running code."""
+
+from __future__ import annotations
+
+import attrs
+
+from tileops_core.errors import ManifestError
+from tileops_core.signature.build import build_signature
+from tileops_core.signature.model import Signature
+from tileops_core.signature.problems import Problem, Problems
+from tileops_core.signature.solving import solve
+from tileops_core.spec.entries import Spec
+from tileops_core.spec.shared_types import SharedTypes
+from tileops_core.validate.branch_checks import check_branches
+from tileops_core.validate.reduce import reduced
+from tileops_core.validate.report import Counts
+from tileops_core.validate.row_checks import check_rows
+
+
+@attrs.frozen
+class Checked:
+    """One entry after its static checks; ``signature`` is None where it cannot be built."""
+
+    spec: Spec
+    signature: Signature | None
+    problems: tuple[Problem, ...]
+    counts: Counts
+
+
+def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
+    """Check one entry statically.
+
+    A declaration that is wrong is reported and left out, with what reads it, so that the rest is
+    still checked; where the rest cannot stand without it, the entry's own problems are all.
+
+    Args:
+        spec: The entry.
+        types: The types that it shares with others; None for the installed manifest's.
+    """
+    counts = Counts(entries=1, rules=rules_in(spec))
+    signature, problems = build(spec, types)
+    _check_ref_api(spec, problems)
+    if signature is not None:
+        _check(signature, problems, counts)
+        return Checked(spec, signature, tuple(problems), counts)
+    kept = reduced(spec, types, tuple(problems))
+    if kept is not None:
+        more = Problems()
+        _check(kept.signature, more, counts)
+        for problem in more:
+            if kept.stands(problem):
+                problems.add(problem.code, problem.message, problem.span, problem.hint)
+    return Checked(spec, None, tuple(problems), counts)
+
+
+def build(spec: Spec, types: SharedTypes | None) -> tuple[Signature | None, Problems]:
+    """The entry's signature, or None and its problems."""
+    try:
+        return build_signature(spec, types), Problems()
+    except ManifestError as error:
+        return None, Problems(error.problems)
+
+
+def rules_in(spec: Spec) -> int:
+    """How many conditions the entry states: refinements, the table of dtypes that go together, and
+    predicates of metadata tensors.
+    """
+    predicates = sum(len(item.requires) for item in spec.inputs)
+    return len(spec.rules) + bool(spec.dtype_combos) + predicates
+
+
+def _check_ref_api(spec: Spec, problems: Problems) -> None:
+    name = spec.ref_api
+    parts = name.split(".") if name is not None else []
+    if name is not None and (len(parts) < 2 or not all(map(str.isidentifier, parts))):
+        problems.add(
+            "ref-api",
+            f"ref_api {name!r} is no dotted name",
+            spec.span,
+            "name a module and what is in it, as in torch.nn.functional.gelu",
+        )
+
+
+def _check(signature: Signature, problems: Problems, counts: Counts) -> None:
+    solution = solve(signature)
+    for problem in solution.unsolved:
+        problems.add(problem.code, problem.message, problem.span, problem.hint)
+    if not solution.unsolved:
+        counts.branches += check_branches(signature, solution, problems)
+    check_rows(signature, problems, counts)

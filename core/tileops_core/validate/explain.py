@@ -1,0 +1,57 @@
+"""What a code means, with the smallest text that has the fault and the text that has not."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from tileops_core.validate.codes import CODES
+from tileops_core.validate.examples import EXAMPLES, Example
+
+
+def explain(code: str) -> str:
+    """A code's meaning and, where text can show the fault, an example and its rewrite."""
+    return "\n".join([code, "", f"  {CODES[code]}", *_shown(EXAMPLES.get(code))])
+
+
+def page() -> str:
+    """The page of the docs that lists every code, in Markdown."""
+    lines = [
+        "# Problem codes",
+        "",
+        "Every finding of `tileops validate`, and every problem of a `ManifestError`, has one of",
+        "these codes; they do not change. `tileops validate --explain CODE` shows one of them.",
+    ]
+    for code, meaning in CODES.items():
+        lines += ["", f"## {code}", "", *textwrap.wrap(meaning, 100)]
+        example = EXAMPLES.get(code)
+        if example is not None:
+            lines += ["", *_fenced("Refused:", example.wrong, example)]
+            lines += ["", *_fenced("Instead:", example.right, example)]
+    return "\n".join([*lines, ""])
+
+
+def _shown(example: Example | None) -> Iterator[str]:
+    if example is None:
+        return
+    for title, text in (("refused", example.wrong), ("instead", example.right)):
+        yield ""
+        yield f"  {title}:"
+        yield from (f"    {line}".rstrip() for line in example.text(text).splitlines())
+
+
+def _fenced(title: str, text: str, example: Example) -> list[str]:
+    return [title, "", "```yaml", *example.text(text).splitlines(), "```"]
+
+
+def main() -> None:
+    """Write the page into the docs of the repository that this module lies in."""
+    path = Path(__file__).parents[3] / "docs" / "problems.md"
+    path.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{path}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+"""Whether the code generated from an entry does on its rows what the entry says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tileops_core.errors import ManifestError, SignatureError
+from tileops_core.plan.build import build_plan
+from tileops_core.plan.cases import call_of
+from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.record.signature_call import Served, SignatureCall
+from tileops_core.signature.branches import TooManyBranches
+from tileops_core.signature.model import Signature, Workload
+from tileops_core.signature.operators import Operator, has_boundary, operators
+from tileops_core.signature.problems import Problems
+from tileops_core.signature.workload import WorkloadCase, instantiate
+from tileops_core.tensor_spec import TensorSpec
+from tileops_core.validate.symbols import Symbols
+
+_NOBODY = Served(None)
+
+
+def check_plan(
+    signature: Signature, problems: Problems, *, rows_stand: bool, installed: bool
+) -> None:
+    """Generate the entry's functions and run them on every case of every row.
+
+    Args:
+        signature: The entry, with nothing unsolved.
+        problems: Receives what is wrong.
+        rows_stand: Whether the rows passed their own checks; else only generation is tried.
+        installed: Whether the entry came with a distribution; only then the cost function that it
+            names is run.
+    """
+    try:
+        plan = build_plan(signature)
+    except ManifestError as error:
+        for problem in error.problems:
+            problems.add(problem.code, problem.message, problem.span, problem.hint)
+        return
+    if not rows_stand:
+        return
+    checker = _Checker(plan, problems, installed)
+    for row in signature.workloads:
+        for small in (False, True) if row.small else (False,):
+            for dtype_case in row.dtype_cases:
+                case = instantiate(signature, row, dtype_case, small=small, requires=False)
+                checker.check(row, case)
+    checker.symbols()
+
+
+class _Checker:
+    def __init__(self, plan: Plan, problems: Problems, installed: bool) -> None:
+        self.plan = plan
+        self.installed = installed
+        self.signature = plan.signature
+        self.problems = problems
+        self.operators = _operators(plan.signature)
+        self.sequences = {i.name for i in self.signature.indices if i.row_only}
+        self.branches: dict[Any, tuple[Workload, WorkloadCase]] = {}
+
+    def check(self, row: Workload, case: WorkloadCase) -> None:
+        """Run a case: its indices come back, its effects are a branch, its cost is a count."""
+        try:
+            statics, specs = call_of(self.plan, case)
+            facts = self.plan.check(statics, *specs)
+            results = self.plan.outputs(statics, facts)
+        except SignatureError as error:
+            self._note("row", f"{case.case_id}: the generated checks refuse it: {error}", row)
+            return
+        self._compare(row, case, statics, facts)
+        self._compare_outputs(row, case, results)
+        record = SignatureCall(self.plan, statics, specs, False, _NOBODY)
+        self._effects(row, case, record, results)
+        if self._costs(row, case, record):
+            self._keep(row, case, results)
+
+    def _note(self, code: str, message: str, row: Workload, hint: str = "") -> None:
+        self.problems.add(code, message, row.span, hint)
+
+    def _compare(self, row: Workload, case: WorkloadCase, statics: Statics, facts: Facts) -> None:
+        """What the tensors settle is what the row gave."""
+        found = dict(zip(self.plan.static_names, statics, strict=True))
+        found |= zip(self.plan.fact_names, facts, strict=True)
+        for name, value in case.indices.items():
+            if name in self.sequences:
+                continue
+            settled = found.get(name)
+            if isinstance(settled, torch.dtype):
+                settled = str(settled).removeprefix("torch.")
+            settled = tuple(settled) if isinstance(settled, (tuple, list)) else settled
+            if settled != (tuple(value) if isinstance(value, (tuple, list)) else value):
+                self._note(
+                    "row-inference",
+                    f"{case.case_id}: the row gives {name} = {value}, its tensors say {settled}",
+                    row,
+                    f"write {name} once as a plain axis",
+                )
+
+    def _compare_outputs(
+        self, row: Workload, case: WorkloadCase, results: tuple[OutputFacts, ...]
+    ) -> None:
+        """The generated code gives the outputs that the entry's expressions give."""
+        for output, result in zip(self.signature.outputs, results, strict=True):
+            due = case.outputs[output.name]
+            found = result and (str(result[1]).removeprefix("torch."), tuple(result[0]))
+            if found != due:
+                self._note(
+                    "row-inference",
+                    f"{case.case_id}: the entry says {output.name} is {due}, the generated code "
+                    f"{found}",
+                    row,
+                )
+
+    def _effects(
+        self,
+        row: Workload,
+        case: WorkloadCase,
+        record: SignatureCall,
+        results: tuple[OutputFacts, ...],
+    ) -> None:
+        """Writes, absent outputs and counts of reads and writes are those of one operator."""
+        written = record.written
+        outputs = zip(self.signature.outputs, results, strict=True)
+        without = tuple(output.name for output, result in outputs if result is None)
+        branch = [o for o in self.operators if (o.written, o.without) == (written, without)]
+        if has_boundary(self.signature) and not branch:
+            self._note(
+                "effect-branch",
+                f"{case.case_id} writes {', '.join(written) or 'nothing'} and leaves out "
+                f"{', '.join(without) or 'nothing'}, which is none of the entry's effect branches",
+                row,
+            )
+        self._traffic(row, case, record)
+
+    def _traffic(self, row: Workload, case: WorkloadCase, record: SignatureCall) -> None:
+        """A tensor is read and written as often as its effects say."""
+        due = {name: (1, 0) for name, facts in case.tensors.items() if facts is not None}
+        for item in self.signature.inputs:
+            if case.inputs[item.name] is not None:
+                writes = item.name in record.written
+                due[item.name] = (int(not (item.write_only and writes)), int(writes))
+        for output in self.signature.outputs:
+            if case.outputs[output.name] is not None and output.alias not in record.written:
+                due[output.name] = (0, 1)
+        counted = {name: (t.reads, t.writes) for name, t in record.traffic.items()}
+        if counted != due:
+            self._note(
+                "effect-branch",
+                f"{case.case_id}: reads and writes are counted as {counted}, the entry says {due}",
+                row,
+            )
+
+    def _costs(self, row: Workload, case: WorkloadCase, record: SignatureCall) -> bool:
+        """Whether the roofline gives a cost, as far as it may be asked."""
+        roofline = self.signature.roofline
+        if roofline is None or (roofline.func is not None and not self.installed):
+            return True
+        try:
+            flops, moved = record.roofline()
+        except Exception as error:  # a cost function is anybody's code
+            self._note("roofline", f"{case.case_id}: the roofline cannot be computed: {error}", row)
+            return False
+        if flops < 0 or moved < 0 or flops == moved == 0:
+            self._note(
+                "roofline", f"{case.case_id}: {flops} operations and {moved} bytes are no cost", row
+            )
+            return False
+        return True
+
+    # -- symbolic lengths -----------------------------------------------------------------
+
+    def _keep(self, row: Workload, case: WorkloadCase, results: tuple[OutputFacts, ...]) -> None:
+        """Remember one case per branch, of lengths that tracing leaves open (not 0 or 1)."""
+        given = [facts for facts in case.inputs.values() if facts is not None]
+        if all(length > 1 for _, shape in given for length in shape):
+            discrete = tuple(
+                value if isinstance(value, (bool, str)) else value is None
+                for value in case.params.values()
+            )
+            there = tuple(facts and facts[0] for facts in case.inputs.values())
+            ranks = tuple(len(shape) for _, shape in given)
+            self.branches.setdefault((discrete, there, ranks), (row, case))
+
+    def symbols(self) -> None:
+        """Checks, outputs and costs of an op with a compile boundary take symbolic lengths."""
+        if not has_boundary(self.signature):
+            return
+        for row, case in self.branches.values():
+            statics, specs = call_of(self.plan, case)
+            tensors = _with_symbols(specs)
+            try:
+                facts = self.plan.check(statics, *tensors)
+                self.plan.outputs(statics, facts)
+                for cost in (self.plan.flops, self.plan.moved):
+                    if cost is not None:
+                        cost(statics, facts, _sizes(self.signature, tensors))
+            except Exception as error:  # whatever torch raises for what a symbol cannot do
+                self._note(
+                    "symbolic",
+                    f"{case.case_id}: with symbolic lengths: {type(error).__name__}: {error}",
+                    row,
+                    "let no expression need the number behind a length",
+                )
+
+
+def _operators(signature: Signature) -> tuple[Operator, ...]:
+    try:
+        return operators(signature)
+    except TooManyBranches:
+        return ()  # told by the static checks
+
+
+def _with_symbols(specs: tuple[TensorSpec | None, ...]) -> list[TensorSpec | None]:
+    """The tensors of a call, every length a symbol of its own."""
+    symbols = Symbols()
+    return [s and TensorSpec(s.device, s.dtype, tuple(map(symbols.of, s.shape))) for s in specs]
+
+
+def _sizes(signature: Signature, tensors: list[TensorSpec | None]) -> dict[str, Any]:
+    sizes: dict[str, Any] = {output.name: 0 for output in signature.outputs}
+    for item, spec in zip(signature.inputs, tensors, strict=True):
+        sizes[item.name] = 0 if spec is None else spec.numel() * spec.dtype.itemsize
+    return sizes
