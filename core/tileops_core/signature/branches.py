@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from tileops_core.signature.evaluate import evaluate
@@ -97,6 +97,8 @@ class Branches:
                 self.values[f"present({item.name})"] = (False, True)
         self.count = 0
         """How many combinations have been gone through."""
+        self._opaque: set[Expr] = set()
+        self._names: dict[int, tuple[Expr, frozenset[str], bool]] = {}
         self._keys: dict[Expr, frozenset[Key]] = {}
         self._accepted: dict[frozenset[Key], tuple[Given, ...]] = {}
         self.restrictions = tuple(r for r in signature.rules if self._restricts(r))
@@ -151,6 +153,7 @@ class Branches:
                     if isinstance(node, Name | Call):
                         yield from self.keys(node) if _is_asked(node) else ()
             case _:
+                self._opaque.add(expr)
                 yield expr
 
     def _presence(self, name: str) -> Iterable[Key]:
@@ -189,7 +192,7 @@ class Branches:
 
     def value(self, expr: Expr, given: Given) -> Any:
         """The value of an expression on a branch, ``UNKNOWN`` where the branch leaves it open."""
-        if isinstance(expr, Compare | Call) and expr in given:
+        if self._opaque and isinstance(expr, Compare | Call) and expr in given:
             return given[expr]
         match expr:
             case Const(value=value):
@@ -254,14 +257,23 @@ class Branches:
             return self._member(expr, given)
         if not isinstance(expr, Compare | Call | TupleOf | Binary):
             return UNKNOWN
-        names = set(free_names(expr))
+        names, asks_presence = self._read_by(expr)
         values = {name: self._named(name, given) for name in names}
-        if any(value is UNKNOWN for value in values.values()) or _asks_presence(expr):
+        if asks_presence or any(value is UNKNOWN for value in values.values()):
             return self._compared(expr, given) if isinstance(expr, Compare) else UNKNOWN
         try:
             return evaluate(expr, values)
         except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError):
             return UNKNOWN  # out of a primitive's domain, or a field that is not told apart
+
+    def _read_by(self, expr: Expr) -> tuple[frozenset[str], bool]:
+        """The names an expression reads, and whether it asks for presence; each found out once."""
+        known = self._names.get(id(expr))
+        if known is None:
+            asks = any(isinstance(n, Call) and n.function == "present" for n in expr.walk())
+            # The expression is kept, so that nothing else gets its id.
+            known = self._names[id(expr)] = expr, frozenset(free_names(expr)), asks
+        return known[1:]
 
     def _compared(self, expr: Compare, given: Given) -> Any:
         """A chain of which some part is a condition itself, as ``present(a) == (T == b)``."""
@@ -353,12 +365,35 @@ class Branches:
             raise TooManyBranches(group, count)
         combos = self.signature.dtype_combos
         related = combos if combos is not None and set(combos.names) <= group else None
-        for combination in itertools.product(*choices):
-            given = dict(zip(order, combination, strict=True))
-            if related is not None and not related.allow(given):  # type: ignore[arg-type]
-                continue
-            if all(self.value(rule.expr, given) is not False for rule in rules):
-                yield given
+        # Each refinement is asked as soon as what it reads is chosen.
+        last = {key: at for at, key in enumerate(order)}
+        due: list[list[Callable[[Given], bool]]] = [[] for _ in order]
+        for rule in rules:
+            due[max(last[key] for key in self.keys(rule.expr))].append(self._allows(rule.expr))
+        if related is not None:
+            due[max(last[name] for name in related.names)].append(related.allow)  # type: ignore[arg-type]
+        yield from _choose(order, choices, due, {}, 0)
+
+    def _allows(self, expr: Expr) -> Callable[[Given], bool]:
+        return lambda given: self.value(expr, given) is not False
+
+
+def _choose(
+    order: list[Key],
+    choices: list[tuple[Any, ...]],
+    due: list[list[Callable[[Given], bool]]],
+    given: dict[Key, Any],
+    at: int,
+) -> Iterator[Given]:
+    """Every way to go on from what is chosen, as far as the conditions allow."""
+    if at == len(order):
+        yield dict(given)
+        return
+    for value in choices[at]:
+        given[order[at]] = value
+        if all(allows(given) for allows in due[at]):
+            yield from _choose(order, choices, due, given, at + 1)
+    del given[order[at]]
 
 
 def _values_of(name: str, kind: Kind) -> Iterator[tuple[str, tuple[Any, ...]]]:
@@ -400,7 +435,3 @@ def _joined(values: list[Any], is_and: bool) -> Any:
 def _is_asked(node: Name | Call) -> bool:
     """Whether the node itself is a discriminant, and not what a primitive makes of some."""
     return isinstance(node, Name) or node.function == "present"
-
-
-def _asks_presence(expr: Expr) -> bool:
-    return any(isinstance(node, Call) and node.function == "present" for node in expr.walk())

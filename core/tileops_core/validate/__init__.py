@@ -131,7 +131,7 @@ def _own_manifest() -> Path:
 
 
 def _installed(code: bool) -> list[tuple[Path | Any, Home]]:
-    """The library's manifest; spec files that backends name; classes that loading them made."""
+    """The library's manifest; spec files that backends name; classes of their packages."""
     from tileops_core.backend.registry import REGISTRY
 
     found: list[tuple[Any, Home]] = [(_own_manifest(), Home.LIBRARY)]
@@ -142,8 +142,18 @@ def _installed(code: bool) -> list[tuple[Path | Any, Home]]:
     if code:
         from tileops_core.op.definition import living_classes
 
-        found += [(c, Home.INSTALLED) for c in living_classes().values() if "spec" in c.__dict__]
+        packages = {_package(b.entry_point) for b in REGISTRY.backends() if b.entry_point}
+        found += [
+            (cls, Home.INSTALLED)
+            for cls in living_classes().values()
+            if "spec" in cls.__dict__ and _package(cls.__module__) in packages
+        ]
     return found
+
+
+def _package(path: str) -> str:
+    """The top package of ``package.module:attribute``."""
+    return path.partition(":")[0].partition(".")[0]
 
 
 def _unloaded() -> Iterator[str]:
