@@ -53,3 +53,16 @@ class CPUKernel(Kernel):
         if most > _MOST:
             return f"counts rows and columns in 32 bits, which {most:,} do not fit"
         return toolchain.missing()
+
+    @classmethod
+    def fresh_pages(cls, dtype: torch.dtype, elements: int) -> bool:
+        """Whether a result is so large that its memory is new at every call.
+
+        There, what a kernel costs is mostly the first touch of the result, and large pages win.
+        """
+        return elements * dtype.itemsize >= LARGE
+
+
+def slower(why: str) -> str:
+    """What ``defers`` says of a region that was measured."""
+    return f"the reference was measured to be faster: {why}"
