@@ -121,8 +121,11 @@ def test_the_vendors_kernel_type_serves_defers_and_refuses_as_it_says(vendor) ->
             print(op.last_call.served_by)
         """
     )
-    reference = "BUILTIN (reference:reference)\n"
-    assert told == f"BUILTIN (acme:fast)\n{reference}{reference}"
+    first, *others = told.splitlines()
+    assert first == "BUILTIN (acme:fast)"
+    # Whichever of the library's own: that depends on whether there is a compiler.
+    assert len(others) == 2
+    assert set(others) <= {"BUILTIN (tilelang:tilelang)", "BUILTIN (reference:reference)"}
 
 
 def test_all_is_well_with_the_vendors_project(vendor) -> None:
@@ -136,9 +139,10 @@ def test_all_is_well_with_the_vendors_project(vendor) -> None:
 
 
 def test_it_names_every_environment_variable_that_is_read() -> None:
-    core = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "core").rglob("*.py"))
+    files = (path for folder in ("core", "backends") for path in (ROOT / folder).rglob("*.py"))
+    code = "".join(path.read_text(encoding="utf-8") for path in files)
     variables = re.compile(r"TILEOPS_[A-Z_]*[A-Z]")
-    assert set(variables.findall(README)) == set(variables.findall(core))
+    assert set(variables.findall(README)) == set(variables.findall(code))
 
 
 def test_every_function_of_its_table_is_in_the_package() -> None:

@@ -49,6 +49,20 @@ class CPUKernel(Kernel):
         if call.dtype not in SHORT_NAMES:
             return f"has programs for {', '.join(SHORT_NAMES.values())}, not {call.dtype}"
         # Places in memory have 64 bits, numbers of rows and columns 32.
-        if max(cls.rows_and_columns(call)) > _MOST:
-            return f"counts rows and columns in 32 bits, and {call.shape} has more"
+        most = max(cls.rows_and_columns(call))
+        if most > _MOST:
+            return f"counts rows and columns in 32 bits, which {most:,} do not fit"
         return toolchain.missing()
+
+    @classmethod
+    def fresh_pages(cls, dtype: torch.dtype, elements: int) -> bool:
+        """Whether a result is so large that its memory is new at every call.
+
+        There, what a kernel costs is mostly the first touch of the result, and large pages win.
+        """
+        return elements * dtype.itemsize >= LARGE
+
+
+def slower(why: str) -> str:
+    """What ``defers`` says of a region that was measured."""
+    return f"the reference was measured to be faster: {why}"
