@@ -20,7 +20,7 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
 
-    def put(name, script="exit 1"):
+    def put(name, script='for last; do :; done; echo library > "$last"'):
         path = tmp_path / name
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o700)

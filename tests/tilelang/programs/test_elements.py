@@ -8,7 +8,7 @@ import float_patterns
 import pytest
 import torch
 
-from tileops_tilelang.cpu import build
+from tileops_tilelang.cpu import build, toolchain
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -32,7 +32,9 @@ def convert(tmp_path_factory):
         text = source.source(converted(CSchedule(), source_dtype, dtype, step=step))
         place = tmp_path_factory.mktemp("conversion")
         path = place / "loaded.so"
-        path.write_bytes(build._compile(text, place, source.include_directory()))
+        command = toolchain.compiler()
+        library = build.compiled(command, text, place, source.include_directory())
+        path.write_bytes(library)
         run = ctypes.CDLL(str(path)).tileops_run
         run.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32]
         run.argtypes += [ctypes.c_int64, ctypes.c_int32]

@@ -40,14 +40,25 @@ def build(name: str, facts: Mapping[str, Any]) -> tuple[bytes, list[str]]:
         make = getattr(import_module(f"tileops_tilelang.programs.{module}"), function)
         program = make(CSchedule(), **facts)
         text = source.source(program)
-        library = _compile(text, place, source.include_directory())
+        command = toolchain.compiler()
+        if command is None:
+            raise BuildError(toolchain.missing() or "no C++ compiler found")
+        library = compiled(command, text, place, source.include_directory())
         return library, source.arguments(program)
 
 
-def _compile(text: str, place: Path, include: Path) -> bytes:
-    command = toolchain.compiler()
-    if command is None:
-        raise BuildError(toolchain.missing() or "no C++ compiler found")
+def compiled(command: tuple[str, ...], text: str, place: Path, include: Path) -> bytes:
+    """The bytes of a shared library.
+
+    Args:
+        command: the compiler's.
+        text: C++.
+        place: a directory for what comes between.
+        include: a directory of headers.
+
+    Raises:
+        BuildError: The compiler cannot be started, or fails.
+    """
     source, library = place / "program.cc", place / "program.so"
     source.write_text(text, encoding="utf-8")
     arguments = [*toolchain.FLAGS, f"-I{include}", str(source), "-o"]

@@ -58,14 +58,18 @@ def missing() -> str | None:
             f"TileLang kernels for the CPU are built on Linux only, this is {sys.platform}; "
             "the reference serves instead"
         )
-    if compiler() is None:
+    command = compiler()
+    if command is None:
         return (
             f"no C++ compiler found (looked for CXX, {', '.join(_NAMES)}); install one, for "
             "instance with apt install g++ or dnf install gcc-c++, or let CXX name it"
         )
     if not _has_tilelang():
         return "tilelang is not installed; pip install tilelang"
-    return None
+    # Here, because trying one is a build, which asks this module for a compiler.
+    from tileops_tilelang.cpu.trial import fault
+
+    return fault(command)
 
 
 @functools.lru_cache(maxsize=1)
