@@ -38,10 +38,10 @@ def _builder(op: str) -> Callable[..., Callable[..., object]]:
 @pytest.fixture(scope="module", params=["in_tree", "loopback"])
 def _registered_server(request: pytest.FixtureRequest) -> Iterator[str | None]:
     """Twice: as installed, and with a whole-op target for every op."""
+    REGISTRY.ensure_loaded()
     if request.param == "in_tree":
         yield None
         return
-    REGISTRY.ensure_loaded()
     builders = [
         BuilderRegistration(op, "loopback", _builder(op)) for op in ops.__all__ if op[0].isupper()
     ]
