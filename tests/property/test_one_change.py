@@ -31,6 +31,7 @@ from tileops_core.signature.kinds import (
     Kind,
     MaybeKind,
     ScalarKind,
+    SeqKind,
     ShapeKind,
 )
 from tileops_core.signature.model import REQUIRED, Signature, Workload
@@ -128,7 +129,8 @@ def good_calls(draw: Any, op: str) -> Call:
 def _call(op: str, row: Workload, dtypes: Mapping[str, str], seed: int) -> Call | None:
     """The call that a row describes, or None if it describes none."""
     try:
-        case = instantiate(SIGNATURES[op], row, dtypes)
+        # What metadata hold, no call reads.
+        case = instantiate(SIGNATURES[op], row, dtypes, requires=False)
     except ManifestError:
         return None
     inputs = {
@@ -169,7 +171,8 @@ def _made_up(draw: Any, signature: Signature) -> tuple[Workload, Mapping[str, st
         if isinstance(index.kind, DTypeKind):
             dtypes[index.name] = draw(st.sampled_from(index.kind.members))
         else:
-            indices[index.name] = draw(_SHAPE if isinstance(index.kind, ShapeKind) else _LENGTH)
+            several = isinstance(index.kind, (SeqKind, ShapeKind))
+            indices[index.name] = draw(_SHAPE if several else _LENGTH)
     if {"A", "B"} <= indices.keys():  # shapes that broadcast
         kept = indices["A"][draw(st.integers(0, 3)) :]
         indices["B"] = tuple(n if draw(st.booleans()) else 1 for n in kept)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tileops_tilelang.cpu import toolchain
+
 pytestmark = pytest.mark.usefixtures("compiler")
 
 WATCH = """
@@ -15,7 +17,8 @@ WATCH = """
 
 
 def test_nothing_before_a_build_imports_tilelang_or_starts_a_process(python):
-    """REG-11."""
+    """REG-11. Doctor tries a compiler that was never tried; here one was."""
+    assert toolchain.missing() is None
     python(
         WATCH
         + """
