@@ -73,6 +73,40 @@ def test_an_entry_may_be_a_mapping_or_a_file(tmp_path):
                 op(small(3, 5))
 
 
+def test_a_broken_entry_of_the_manifest_breaks_its_own_op_and_no_other_of_the_family():
+    code = """
+        import attrs, torch
+        from tileops_core.errors import ManifestError
+        from tileops_core.op import definition
+        from tileops_core.spec.expressions import Name
+
+        real = definition.load_spec
+
+        def load_spec(op):
+            spec = real(op)
+            if op != "RoPENeoxPositionIdsFwdOp":
+                return spec
+            first = attrs.evolve(spec.inputs[0], dtype=Name(id="Q", span=spec.span))
+            return attrs.evolve(spec, inputs=(first, *spec.inputs[1:]))
+
+        definition.load_spec = load_spec
+        from tileops_core.ops.rope import RoPEFwdOp, RoPENeoxPositionIdsFwdOp
+
+        assert RoPEFwdOp(target="reference")(torch.ones(2, 4)).shape == (2, 4)
+        for _ in range(2):
+            try:
+                RoPENeoxPositionIdsFwdOp(max_position=8)
+            except ManifestError as error:
+                assert "'Q' is no dtype" in str(error)
+            else:
+                raise AssertionError("it was constructed")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_broken_entry_is_refused_at_the_class_statement():
     entry = {**PROBE, "signature": {**PROBE["signature"], "outputs": {"y": {"dtype": "Q"}}}}
     with pytest.raises(ManifestError, match="Q"):

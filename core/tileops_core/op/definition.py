@@ -9,6 +9,7 @@ from typing import Any
 
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.call.emit_call import emit_call
+from tileops_core.errors import ManifestError
 from tileops_core.kernels.contracts import Installed, install
 from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
@@ -17,6 +18,7 @@ from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, manifest_error
 from tileops_core.spec.catalogue import family_of, load_spec, load_spec_from, status_of
+from tileops_core.spec.entries import Spec
 
 _CLASSES: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
 
@@ -28,8 +30,11 @@ def define(cls: Any, base: Any) -> None:
         cls: the new class.
         base: ``Op`` itself.
 
+    An entry of the manifest that is wrong makes its own class one that cannot be constructed, and
+    breaks the import of no other op of its family.
+
     Raises:
-        ManifestError: the entry is wrong.
+        ManifestError: the class's own ``spec`` is wrong.
         TypeError: another living class of another module is this op already.
     """
     name = cls.__name__
@@ -41,12 +46,28 @@ def define(cls: Any, base: Any) -> None:
                 f"{type(spec).__name__}"
             )
         loaded = load_spec_from(spec, name)
+        _claim(cls)
+        _install(cls, base, loaded)
     elif family_of(name) is not None:
-        loaded = load_spec(name)
-    else:
-        _keep_form(cls, base)
-        return
-    _claim(cls)
+        _claim(cls)
+        try:
+            _install(cls, base, load_spec(name))
+        except ManifestError as error:
+            cls.__init__ = _refusal(error)
+    _keep_form(cls, base)
+
+
+def _refusal(error: ManifestError) -> Any:
+    """A constructor that tells what is wrong with the entry."""
+
+    def __init__(self: Any, *args: Any, **named: Any) -> None:
+        raise error.with_traceback(None)
+
+    return __init__
+
+
+def _install(cls: Any, base: Any, loaded: Spec) -> None:
+    """Everything that is made from an entry."""
     signature = build_signature(loaded)
     _refuse_members(signature, base)
     plan = build_plan(signature)
@@ -56,7 +77,6 @@ def define(cls: Any, base: Any) -> None:
         setattr(cls, param.name, ParameterAttribute(param.name))
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):
         cls.__init__ = emit_init(plan.signature, base.__init__)
-    _keep_form(cls, base)
 
 
 def _refuse_members(signature: Signature, base: type) -> None:
