@@ -84,8 +84,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", requires=["dev"])
 def loopback(session: nox.Session) -> None:
-    """Run the test suite once more with every op served by a whole-op target of a stranger's."""
-    plugin = ("-p", "loopback", "--through-loopback")
+    """Run the test suite once more with every op served by a whole-op target of a stranger's.
+
+    Without the slow tests: those of calls have a short form among the others.
+    """
+    plugin = ("-p", "loopback", "--through-loopback", "-m", "not slow")
     plugins = str(ROOT / "tests" / "plugins")
     args = ("-n", "auto", *plugin, *session.posargs)
     run(session, "pytest", *args, OMP_NUM_THREADS="1", PYTHONPATH=plugins)
