@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tileops_core.interfaces.elementwise import ElementwiseCall, GatedFwdInterface
 from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
-from tileops_tilelang.cpu.library import function
+from tileops_tilelang.cpu.functions import function
 from tileops_tilelang.kernels.base import CPU, SHORT_NAMES, CPUKernel, slower
 
 _FUNCTIONS: dict[tuple[object, ...], str] = {

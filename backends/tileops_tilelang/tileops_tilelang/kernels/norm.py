@@ -20,7 +20,7 @@ from tileops_core.interfaces.norm import (
     RMSNormFwdInterface,
 )
 from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
-from tileops_tilelang.cpu.library import function
+from tileops_tilelang.cpu.functions import function
 from tileops_tilelang.kernels.base import SHORT_NAMES, CPUKernel, slower
 
 

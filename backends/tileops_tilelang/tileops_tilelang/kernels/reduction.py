@@ -16,7 +16,7 @@ from tileops_core.interfaces.reduction import (
     SoftmaxFwdInterface,
 )
 from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
-from tileops_tilelang.cpu.library import function
+from tileops_tilelang.cpu.functions import function
 from tileops_tilelang.kernels.base import CPU, SHORT_NAMES, CPUKernel, slower
 
 

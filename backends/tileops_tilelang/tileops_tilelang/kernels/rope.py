@@ -19,7 +19,7 @@ from tileops_core.interfaces.rope import (
 )
 from tileops_reference.kernels.rope import RotaryTables
 from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
-from tileops_tilelang.cpu.library import function
+from tileops_tilelang.cpu.functions import function
 from tileops_tilelang.kernels.base import CPU, SHORT_NAMES, CPUKernel, slower
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tileops_tilelang.cpu import build as build_module
-from tileops_tilelang.cpu import library, toolchain
+from tileops_tilelang.cpu import functions, toolchain
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -40,16 +40,16 @@ def builds(built, own_cache, monkeypatch):
 @pytest.fixture
 def fresh():
     """``fresh()`` forgets what this process has loaded, as another process has loaded nothing."""
-    before = library._functions
+    before = functions._functions
 
     def forget():
-        library._functions = type(before)()
-        library._store_in.cache_clear()
+        functions._functions = type(before)()
+        functions._store_in.cache_clear()
 
     forget()
     yield forget
-    library._functions = before
-    library._store_in.cache_clear()
+    functions._functions = before
+    functions._store_in.cache_clear()
 
 
 def works(run):
@@ -65,16 +65,16 @@ def kept(own_cache):
 
 
 def test_a_process_loads_a_program_once(builds, fresh):
-    run = library.function(NAME, **FACTS)
-    assert library.function(NAME, **dict(reversed(FACTS.items()))) is run
+    run = functions.function(NAME, **FACTS)
+    assert functions.function(NAME, **dict(reversed(FACTS.items()))) is run
     assert works(run)
     assert builds == [(NAME, FACTS)]
 
 
 def test_the_next_process_gets_it_from_the_disk(builds, fresh, own_cache):
-    library.function(NAME, **FACTS)
+    functions.function(NAME, **FACTS)
     fresh()
-    assert works(library.function(NAME, **FACTS))
+    assert works(functions.function(NAME, **FACTS))
     assert len(builds) == 1
     assert len(kept(own_cache)) == 1
 
@@ -102,7 +102,7 @@ def empty(path):
 
 def swap(path):
     """A sound library, of another program."""
-    library.function(NAME, dtype="float32", function="gelu")
+    functions.function(NAME, dtype="float32", function="gelu")
     (other,) = set(path.parent.iterdir()) - {path}
     other.replace(path)
 
@@ -114,34 +114,34 @@ def replace_by_a_directory(path):
 
 @pytest.mark.parametrize("damage", [cut, flip, empty, swap, replace_by_a_directory])
 def test_what_is_damaged_is_built_again(builds, fresh, own_cache, damage):
-    library.function(NAME, **FACTS)
+    functions.function(NAME, **FACTS)
     (path,) = kept(own_cache)
     damage(path)
     fresh()
     before = len(builds)
-    assert works(library.function(NAME, **FACTS))
+    assert works(functions.function(NAME, **FACTS))
     assert builds[before:] == [(NAME, FACTS)]
 
 
 def test_what_cannot_be_loaded_any_more_is_built_again(builds, fresh, own_cache, caplog, built):
     """What a library is linked with may have gone since: sound, and of no use."""
-    key = library._key(NAME, FACTS)
+    key = functions._key(NAME, FACTS)
     about = {"program": NAME, "facts": FACTS, "arguments": built[1]}
-    path = library._store().put(key, b"no library of this machine", about)
-    assert works(library.function(NAME, **FACTS))
+    path = functions._store().put(key, b"no library of this machine", about)
+    assert works(functions.function(NAME, **FACTS))
     assert len(builds) == 1
     assert f"{path} cannot be loaded and is built again" in caplog.text
     fresh()
-    assert works(library.function(NAME, **FACTS))
+    assert works(functions.function(NAME, **FACTS))
     assert len(builds) == 1
 
 
 def test_another_directory_is_looked_into_when_the_environment_changes(
     builds, fresh, monkeypatch, tmp_path
 ):
-    library.function(NAME, **FACTS)
+    functions.function(NAME, **FACTS)
     monkeypatch.setenv("TILEOPS_CACHE_DIR", str(tmp_path / "other"))
-    library.function(NAME, **FACTS)
+    functions.function(NAME, **FACTS)
     assert len(builds) == 2
 
 
@@ -151,7 +151,7 @@ def test_threads_that_come_first_together_build_once(builds, fresh):
 
     def work():
         gate.wait(30)
-        runs.append(library.function(NAME, **FACTS))
+        runs.append(functions.function(NAME, **FACTS))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -164,28 +164,28 @@ def test_threads_that_come_first_together_build_once(builds, fresh):
 
 
 def test_libraries_of_processors_are_apart(builds, fresh, own_cache, monkeypatch):
-    library.function(NAME, **FACTS)
-    monkeypatch.setattr(library, "processor", lambda: "another-0123456789ab")
+    functions.function(NAME, **FACTS)
+    monkeypatch.setattr(functions, "processor", lambda: "another-0123456789ab")
     fresh()
-    library.function(NAME, **FACTS)
+    functions.function(NAME, **FACTS)
     assert len(builds) == 2
     assert len({path.parent for path in kept(own_cache)}) == 2
 
 
 def key(**facts):
-    return library._key(NAME, {**FACTS, **facts})
+    return functions._key(NAME, {**FACTS, **facts})
 
 
 def test_the_key_tells_apart_whatever_a_library_depends_on(monkeypatch):
     keys = {key(), key(dtype="float16"), key(function="gelu"), key(more=True), key(more=False)}
-    keys.add(library._key("norm:rms_norm", FACTS))
+    keys.add(functions._key("norm:rms_norm", FACTS))
     for name, value in (
         ("_tilelang_version", lambda: "9.9"),
         ("_c_library", lambda: "glibc 9.9"),
         ("_sources", lambda: "others"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(library, name, value)
+            patch.setattr(functions, name, value)
             keys.add(key())
     with monkeypatch.context() as patch:
         patch.setattr(toolchain, "FLAGS", (*toolchain.FLAGS, "-g"))
@@ -199,13 +199,13 @@ def test_the_key_changes_with_the_sources(monkeypatch, tmp_path, changed):
     import shutil
 
     copy = tmp_path / "tileops_tilelang"
-    shutil.copytree(library._PACKAGE, copy)
-    before = library._sources()
-    monkeypatch.setattr(library, "_PACKAGE", copy)
-    assert library._sources.__wrapped__() == before
+    shutil.copytree(functions._PACKAGE, copy)
+    before = functions._sources()
+    monkeypatch.setattr(functions, "_PACKAGE", copy)
+    assert functions._sources.__wrapped__() == before
     with (copy / changed).open("a") as file:
         file.write("\n")
-    assert library._sources.__wrapped__() != before
+    assert functions._sources.__wrapped__() != before
 
 
 RACE = """
