@@ -239,7 +239,8 @@ def judge(runs: Sequence[Run], exact: Pair, dtype: torch.dtype, out: Console) ->
         all_close = all_close and close
         out.print(
             f"{name_of(run.target)}: largest difference from plain PyTorch: prefill {prefill:.1e}, "
-            f"decode {decode:.1e}, {'within' if close else 'NOT within'} {LIMITS[dtype]:.0e}",
+            f"decode {decode:.1e}, {'within' if close else 'NOT within'} {LIMITS[dtype]:.0e} "
+            "of the values' root mean square",
             style="green" if close else "bold red",
             highlight=False,
         )
@@ -252,6 +253,7 @@ def explain(runs: Sequence[Run], out: Console) -> None:
     for run in runs:
         for op, reason in run.reasons:
             by_reason.setdefault(reason, {})[op] = None
+    out.print("Times of rows that the same kernel served differ by what else the machine does.")
     if by_reason:
         out.print(
             "Not served, so run with no target named (times in parentheses are the default's):",

@@ -237,3 +237,10 @@ def test_processes_that_come_first_together_are_all_right_and_leave_one_file(own
     (path,) = kept(own_cache)
     assert path.suffix == ".so"
     assert Path(path).stat().st_mode & 0o777 == 0o500
+
+
+def test_the_key_tells_the_compilers_options_apart(monkeypatch):
+    real = " ".join(toolchain.compiler())
+    before = key()
+    monkeypatch.setenv("CXX", f"{real} -O1")
+    assert key() != before

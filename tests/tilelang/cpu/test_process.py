@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tileops_tilelang.cpu import toolchain
@@ -156,3 +158,43 @@ FORK = """
 def test_a_child_forked_after_a_call_over_threads_can_call(python):
     """REG-11: the runtime's threads stay in the parent."""
     python(FORK)
+
+
+@pytest.mark.slow
+def test_importing_tilelang_leaves_children_and_uncaught_exceptions_alone(python, own_cache):
+    python(
+        """
+    import os, sys, torch
+    from tileops_core import ops
+    before = os.environ.get("PYTHONPATH"), sys.excepthook
+    ops.RMSNormFwdOp(8, target="tilelang")(torch.ones(2, 8))
+    assert "tilelang" in sys.modules
+    assert (os.environ.get("PYTHONPATH"), sys.excepthook) == before
+    """
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_while_a_thread_imports_tilelang_has_a_child_that_works(python, own_cache):
+    python(
+        """
+    import os, signal, sys, threading, time, torch
+    from tileops_core import ops
+
+    def first_call():
+        ops.RMSNormFwdOp(8, target="tilelang")(torch.ones(2, 8))
+
+    thread = threading.Thread(target=first_call)
+    thread.start()
+    while "tilelang" not in sys.modules:
+        time.sleep(0.001)
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        first_call()
+        os._exit(0)
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    """
+    )

@@ -263,3 +263,17 @@ def test_a_user_without_a_home_has_no_directory(monkeypatch):
     monkeypatch.delenv("TILEOPS_CACHE_DIR", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert default_directory() is None
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_nobody_else_may_write_above_it_either(tmp_path, level):
+    """They could put another directory in its place after it was looked at."""
+    root = tmp_path / "cache"
+    store = Store(root / "tilelang" / "some-processor", within=root)
+    assert store.put(KEY, LIBRARY, FACTS).parent == store.directory
+    open_one = (root, root / "tilelang")[level]
+    open_one.chmod(0o777)
+    assert store.get(KEY) is None
+    assert is_private(store.put(KEY, LIBRARY, FACTS), store)
+    open_one.chmod(0o1777)  # a sticky one lets nobody rename what is another's, but is no place
+    assert store.get(KEY) is not None  # from the private one

@@ -76,3 +76,24 @@ def test_where_nothing_can_be_kept_the_answer_is_the_same(compiler_that, monkeyp
 
 def test_a_compiler_that_is_gone_is_told():
     assert "No such file" in fault(("/no/such/compiler",))
+
+
+def test_a_compiler_that_makes_nothing_has_failed(compiler_that):
+    compiler_that("exit 0")
+    assert "ended with 0 and made no library" in toolchain.missing()
+    assert "It said nothing." in toolchain.missing()
+    assert torch.equal(ops.RMSNormFwdOp(8, target=BUILTIN)(X), X)
+
+
+def test_a_place_that_cannot_be_looked_at_keeps_nothing(monkeypatch, tmp_path):
+    """Too long a name is refused by the system even to the user who may look everywhere."""
+    monkeypatch.setenv("TILEOPS_CACHE_DIR", str(tmp_path / ("a" * 300)))
+    assert toolchain.missing() is None
+    torch.testing.assert_close(ops.RMSNormFwdOp(8, target=BUILTIN)(X), X)
+
+
+@pytest.mark.parametrize("option", ["-ffast-math", "-Ofast", "-funsafe-math-optimizations"])
+def test_an_option_that_would_switch_denormals_off_is_refused(monkeypatch, option):
+    real = " ".join(toolchain.compiler())
+    monkeypatch.setenv("CXX", f"{real} {option}")
+    assert f"CXX asks for {option}" in toolchain.missing()

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
 import tempfile
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tileops_tilelang.cpu import toolchain
+
+_alone = threading.RLock()
+"""Held while TileLang is imported and used, and by a fork: a child that came in between would wait
+for ever for the locks of an import that goes on in its parent only."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_alone.acquire,
+        after_in_parent=_alone.release,
+        after_in_child=_alone.release,
+    )
 
 
 class BuildError(RuntimeError):
@@ -32,19 +46,38 @@ def build(name: str, facts: Mapping[str, Any]) -> tuple[bytes, list[str]]:
     """
     with tempfile.TemporaryDirectory(prefix="tileops-build-") as directory:
         place = Path(directory)
-        # Here: importing TileLang takes seconds, and nothing but a build needs it.
-        from tileops_tilelang.cpu import source
-        from tileops_tilelang.programs.c_schedule import CSchedule
+        with _alone, _undisturbed():
+            # Here: importing TileLang takes seconds, and nothing but a build needs it.
+            from tileops_tilelang.cpu import source
+            from tileops_tilelang.programs.c_schedule import CSchedule
 
-        module, _, function = name.partition(":")
-        make = getattr(import_module(f"tileops_tilelang.programs.{module}"), function)
-        program = make(CSchedule(), **facts)
-        text = source.source(program)
+            module, _, function = name.partition(":")
+            make = getattr(import_module(f"tileops_tilelang.programs.{module}"), function)
+            program = make(CSchedule(), **facts)
+            text = source.source(program)
         command = toolchain.compiler()
         if command is None:
             raise BuildError(toolchain.missing() or "no C++ compiler found")
         library = compiled(command, text, place, source.include_directory())
         return library, source.arguments(program)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Take back what importing TileLang does to a process and no build needs.
+
+    It puts a folder of its own on the module path of every child process, and its hook in place of
+    whatever shows uncaught exceptions.
+    """
+    path, hook = os.environ.get("PYTHONPATH"), sys.excepthook
+    try:
+        yield
+    finally:
+        if path is None:
+            os.environ.pop("PYTHONPATH", None)
+        else:
+            os.environ["PYTHONPATH"] = path
+        sys.excepthook = hook
 
 
 def compiled(command: tuple[str, ...], text: str, place: Path, include: Path) -> bytes:
@@ -77,10 +110,12 @@ def compiled(command: tuple[str, ...], text: str, place: Path, include: Path) ->
             raise BuildError(
                 f"{' '.join(command)} cannot be started: {error}; let CXX name another compiler"
             ) from error
-        if done.returncode == 0:
+        if done.returncode == 0 and library.exists():
             return library.read_bytes()
         said = said or done.stderr.strip()
+    made = "" if done.returncode else " and made no library"
+    words = f"It said:\n{said[-4000:]}" if said else "It said nothing."
     raise BuildError(
-        f"{' '.join(command)} ended with {done.returncode}; let CXX name another compiler, or "
-        f"repair this one. It said:\n{said[-4000:]}"
+        f"{' '.join(command)} ended with {done.returncode}{made}; let CXX name another compiler, "
+        f"or repair this one. {words}"
     )

@@ -87,16 +87,18 @@ def _store() -> Store:
 
 @functools.lru_cache(maxsize=8)
 def _store_in(directory: Path | None) -> Store:
-    return Store(directory and directory / "tilelang" / processor())
+    return Store(directory and directory / "tilelang" / processor(), within=directory)
 
 
 def _key(name: str, facts: dict[str, Any]) -> str:
     """Everything that a library's bytes depend on, as 32 hex digits.
 
-    The compiler is no part of it: what it made stays right when another one takes its place. The
-    C library is: what needs a newer one is not loaded by machines that share the directory.
+    The compiler is no part of it, only its options: what it made stays right when another one
+    takes its place. The C library is: what needs a newer one is not loaded by machines that share
+    the directory.
     """
-    parts = [name, facts, _tilelang_version(), _c_library(), toolchain.FLAGS, _sources()]
+    options = (toolchain.compiler() or ())[1:]
+    parts = [name, facts, _tilelang_version(), _c_library(), toolchain.FLAGS, options, _sources()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

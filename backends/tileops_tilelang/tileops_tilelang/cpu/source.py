@@ -6,7 +6,6 @@ Imports TileLang, so only a build imports this module.
 from __future__ import annotations
 
 import re
-import threading
 from pathlib import Path
 
 import tilelang
@@ -27,8 +26,6 @@ _PROTOTYPE = re.compile(r"int32_t main_kernel\(([^)]*)\)")
 # TileLang guards every access whose bounds it cannot prove, column by column, and no guarded
 # loop is vectorized. The bounds are checked before a call instead.
 _PASSES = {"tl.disable_safe_memory_legalize": True}
-
-_lowering = threading.Lock()
 
 
 class SourceError(RuntimeError):
@@ -52,7 +49,7 @@ def source(program: Program) -> str:
         SourceError: When the function TileLang made has parameters that the program does not
             declare.
     """
-    with _lowering, tvm.transform.PassContext(config=_PASSES):
+    with tvm.transform.PassContext(config=_PASSES):
         text = tilelang.lower(program.func, target="c").kernel_source
     found = _PROTOTYPE.search(text)
     if found is None:

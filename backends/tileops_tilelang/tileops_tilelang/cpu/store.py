@@ -33,10 +33,12 @@ class Store:
 
     Args:
         directory: is made when something is first put there; None where there is none to make.
+        within: the directory above it from which on nobody else may write; it alone if None.
     """
 
-    def __init__(self, directory: Path | None) -> None:
+    def __init__(self, directory: Path | None, within: Path | None = None) -> None:
         self.directory = directory
+        self._within = within
         self._private: Path | None = None
         self._private_to = 0
 
@@ -46,7 +48,7 @@ class Store:
             path = directory / f"{key}.so"
             try:
                 # The directory too: in one that others write to, a file may change after a look.
-                if not (_is_ours(directory) and _is_ours(path)):
+                if not (self._is_safe(directory) and _is_ours(path)):
                     continue
                 facts = unpack(path.read_bytes(), key)
             except OSError:
@@ -71,10 +73,15 @@ class Store:
             atexit.register(_remove, self._private, os.getpid())
         return self._write(self._private, key, packed)
 
-    @staticmethod
-    def _write(directory: Path, key: str, packed: bytes) -> Path:
+    def _is_safe(self, directory: Path) -> bool:
+        """Whether nobody else can put another file, or another directory, in a file's place."""
+        above = [directory, *directory.parents]
+        last = above.index(self._within) if self._within in above else 0
+        return all(map(_is_ours, above[: last + 1]))
+
+    def _write(self, directory: Path, key: str, packed: bytes) -> Path:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not _is_ours(directory):
+        if not self._is_safe(directory):
             raise PermissionError(f"{directory} can be written by others")
         handle, name = tempfile.mkstemp(dir=directory, prefix=f".{key[:8]}-")
         try:

@@ -30,6 +30,8 @@ FLAGS = (
 )
 """What every library is compiled with."""
 
+_LOOSE = ("-ffast-math", "-Ofast", "-funsafe-math-optimizations")
+
 _NAMES = ("c++", "g++", "clang++")
 
 
@@ -63,6 +65,12 @@ def missing() -> str | None:
         return (
             f"no C++ compiler found (looked for CXX, {', '.join(_NAMES)}); install one, for "
             "instance with apt install g++ or dnf install gcc-c++, or let CXX name it"
+        )
+    loose = [word for word in command[1:] if word.startswith(_LOOSE)]
+    if loose:
+        return (
+            f"CXX asks for {loose[0]}, which would switch denormal numbers off for the whole "
+            "process when a library is loaded; leave it out"
         )
     if not _has_tilelang():
         return "tilelang is not installed; pip install tilelang"

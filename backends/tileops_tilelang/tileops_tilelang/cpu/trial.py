@@ -42,7 +42,7 @@ def _fault(command: tuple[str, ...], changed: int, size: int, directory: Path | 
         / processor()
         / f"compiler-{hashlib.sha256(facts.encode()).hexdigest()[:16]}"
     )
-    if mark and mark.exists():
+    if mark and _is_there(mark):
         return None
     with tempfile.TemporaryDirectory(prefix="tileops-build-") as place:
         try:
@@ -54,3 +54,11 @@ def _fault(command: tuple[str, ...], changed: int, size: int, directory: Path | 
             mark.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             mark.touch()
     return None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        path.stat()
+    except OSError:  # nor is one that this user may not look at
+        return False
+    return True
