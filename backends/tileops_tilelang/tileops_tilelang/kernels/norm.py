@@ -244,8 +244,8 @@ def _layer_norm_defers(
 ) -> str | None:
     # Measured on a Zen 4, against torch's own layer norm. Where the result is fresh memory: 1.8
     # and more. float16: torch converts it in one pass of three, 0.6 to 1.0. float32: 1.1 to 1.4
-    # from 256 columns and 65,536 elements on, but 0.7 to 1.0 around 4 M elements, where the tensors
-    # leave the last cache. bfloat16: 1.0 to 1.5 from 256 columns and 32,768 elements on.
+    # from 256 columns and 65,536 elements on, but 0.6 to 1.0 between 2 M elements and 32 MiB, where
+    # the tensors leave the caches. bfloat16: 1.0 to 1.5 from 256 columns and 32,768 elements on.
     elements = rows * columns
     if kernel_type.fresh_pages(dtype, elements):
         return None
@@ -256,6 +256,6 @@ def _layer_norm_defers(
     least = 1 << (15 if dtype is torch.bfloat16 else 16)
     if elements < least:
         return slower(f"less than {least:,} elements")
-    if dtype is torch.float32 and elements >= 1 << 22:
-        return slower("float32 between 16 and 32 MiB")
+    if dtype is torch.float32 and elements >= 1 << 21:
+        return slower("float32 between 8 and 32 MiB")
     return None
