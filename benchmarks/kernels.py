@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -60,6 +61,28 @@ def compiler() -> str:
     command = [*(toolchain.compiler() or ()), "--version"]
     said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     return said.partition("\n")[0] or "unknown"
+
+
+FROM_DISK = """
+import time, torch
+from tileops_tilelang.cpu.functions import function
+for dtype in ("float32", "float16"):
+    start = time.perf_counter()
+    function("norm:rms_norm", dtype=dtype, weighted=True)
+    print(f"{(time.perf_counter() - start) * 1e3:.1f}")
+"""
+
+
+def from_disk() -> str:
+    """How long a new process takes to load programs that are on the disk."""
+    from tileops_tilelang.cpu.functions import function
+
+    for dtype in ("float32", "float16"):
+        function("norm:rms_norm", dtype=dtype, weighted=True)
+    command = [sys.executable, "-c", FROM_DISK]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, second = done.stdout.split()
+    return f"{first} ms for the first program of a process, {second} ms for the next"
 
 
 class Runner:
@@ -118,6 +141,7 @@ class Runner:
         kernel_report.show_summary(everything, self.console)
         facts = report.machine(at_start)
         facts |= {"Compiler": compiler(), "Copy": kernel_report.copies(copy)}
+        facts["From the disk"] = from_disk()
         for name, value in facts.items():
             self.console.print(f"{name}: {value}", markup=False, highlight=False)
         if self.options.out:

@@ -77,6 +77,8 @@ def test_a_quick_run_writes_the_table_with_figures(tmp_path: Path) -> None:
     assert {row["subject"] for row in found} == {"rms_norm", "argmax"}
     for row in found:
         assert min(row["ours"], row["torch"], row["reference"], row["moved"]) > 0
+    (loads,) = re.findall(r"From the disk: ([\d.]+) ms .* ([\d.]+) ms", out.read_text())
+    assert min(map(float, loads)) > 0
     lines = [line for line in out.read_text().splitlines() if "| float32 | " in line]
     lines = [line for line in lines if not line.startswith("| op |")]
     assert len(lines) == len(found)

@@ -26,12 +26,12 @@ _CLASSES: weakref.WeakValueDictionary[str, type] = weakref.WeakValueDictionary()
 def define(cls: Any, base: Any) -> None:
     """Give an op class what follows from its entry; a class without an entry gets nothing.
 
+    An entry of the manifest that is wrong makes its own class one that cannot be constructed, and
+    breaks the import of no other op of its family.
+
     Args:
         cls: the new class.
         base: ``Op`` itself.
-
-    An entry of the manifest that is wrong makes its own class one that cannot be constructed, and
-    breaks the import of no other op of its family.
 
     Raises:
         ManifestError: the class's own ``spec`` is wrong.

@@ -19,7 +19,8 @@ from tileops_tilelang.cpu import toolchain
 from tileops_tilelang.cpu.processor import processor
 from tileops_tilelang.cpu.store import Store, default_directory
 
-_ENTRY = "tileops_run"
+ENTRY = "tileops_run"
+"""The function of a library that a call uses."""
 
 _KINDS: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
@@ -75,7 +76,7 @@ def _load(name: str, facts: dict[str, Any]) -> Callable[..., None]:
 
 
 def _entry(path: Path, kinds: Sequence[str]) -> Callable[..., None]:
-    run: Any = getattr(ctypes.CDLL(str(path)), _ENTRY)
+    run: Any = getattr(ctypes.CDLL(str(path)), ENTRY)
     run.argtypes = [*(_KINDS[kind] for kind in kinds), ctypes.c_int64, ctypes.c_int32]
     run.restype = None
     return run  # type: ignore[no-any-return]

@@ -11,10 +11,8 @@ from pathlib import Path
 import tilelang
 from tilelang import tvm
 
+from tileops_tilelang.cpu.functions import ENTRY
 from tileops_tilelang.programs.program import Program
-
-ENTRY = "tileops_run"
-"""The function of a library that a call uses."""
 
 _C_TYPES = {"int32": "int32_t", "float32": "float"}
 
@@ -59,8 +57,8 @@ def source(program: Program) -> str:
     unknown = [words[-1] for words in parameters if words[-1] not in known]
     if unknown:
         raise SourceError(f"main_kernel takes {', '.join(unknown)}, which nothing gives a value")
-    # Outputs are fresh, so no two tensors share memory; known, this saves a test per pointer.
     text = _HEADERS.sub("", text)
+    # Outputs are fresh, so no two tensors share memory; known, this saves a test per pointer.
     text = _PROTOTYPE.sub(lambda match: match[0].replace("* ", "* __restrict__ "), text)
     call = ", ".join(f"({' '.join(words[:-1])}){known[words[-1]]}" for words in parameters)
     return f'#include "prelude.h"\n{text}\n{_entry(program, call)}'

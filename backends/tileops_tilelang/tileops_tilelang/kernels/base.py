@@ -54,13 +54,13 @@ class CPUKernel(Kernel):
             return f"counts rows and columns in 32 bits, which {most:,} do not fit"
         return toolchain.missing()
 
-    @classmethod
-    def fresh_pages(cls, dtype: torch.dtype, elements: int) -> bool:
-        """Whether a result is so large that its memory is new at every call.
 
-        There, what a kernel costs is mostly the first touch of the result, and large pages win.
-        """
-        return elements * dtype.itemsize >= LARGE
+def in_fresh_pages(dtype: torch.dtype, elements: int) -> bool:
+    """Whether a result is so large that its memory is new at every call.
+
+    There, what a kernel costs is mostly the first touch of the result, and large pages win.
+    """
+    return elements * dtype.itemsize >= LARGE
 
 
 def slower(why: str) -> str:

@@ -21,7 +21,7 @@ from tileops_core.interfaces.norm import (
 )
 from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
 from tileops_tilelang.cpu.functions import function
-from tileops_tilelang.kernels.base import SHORT_NAMES, CPUKernel, slower
+from tileops_tilelang.kernels.base import SHORT_NAMES, CPUKernel, in_fresh_pages, slower
 
 
 class RMSNormTileLang(CPUKernel, RMSNormFwdInterface):
@@ -164,7 +164,7 @@ class LayerNormTileLang(CPUKernel, LayerNormFwdInterface):
     @classmethod
     def defers(cls, call: LayerNormCall) -> str | None:
         """Small calls, short rows, and what torch does in fewer passes."""
-        return _layer_norm_defers(cls, call.dtype, *cls.rows_and_columns(call))
+        return _layer_norm_defers(call.dtype, *cls.rows_and_columns(call))
 
     @classmethod
     def entry_for(cls, call: LayerNormCall) -> tuple[Hashable, Callable[[], object]]:
@@ -218,7 +218,7 @@ class FusedAddLayerNormTileLang(CPUKernel, FusedAddLayerNormFwdInterface):
     @classmethod
     def defers(cls, call: FusedAddLayerNormCall) -> str | None:
         """Small calls, short rows, and what torch does in fewer passes."""
-        return _layer_norm_defers(cls, call.dtype, *cls.rows_and_columns(call))
+        return _layer_norm_defers(call.dtype, *cls.rows_and_columns(call))
 
     @classmethod
     def entry_for(cls, call: FusedAddLayerNormCall) -> tuple[Hashable, Callable[[], object]]:
@@ -239,15 +239,13 @@ def _many_short_rows(rows: int, columns: int) -> str | None:
     return None
 
 
-def _layer_norm_defers(
-    kernel_type: type[CPUKernel], dtype: torch.dtype, rows: int, columns: int
-) -> str | None:
+def _layer_norm_defers(dtype: torch.dtype, rows: int, columns: int) -> str | None:
     # Measured on a Zen 4, against torch's own layer norm. Where the result is fresh memory: 1.8
     # and more. float16: torch converts it in one pass of three, 0.6 to 1.0. float32: 1.1 to 1.4
     # from 256 columns and 65,536 elements on, but 0.6 to 1.0 between 2 M elements and 32 MiB, where
     # the tensors leave the caches. bfloat16: 1.0 to 1.5 from 256 columns and 32,768 elements on.
     elements = rows * columns
-    if kernel_type.fresh_pages(dtype, elements):
+    if in_fresh_pages(dtype, elements):
         return None
     if dtype is torch.float16:
         return slower("float16 below 32 MiB")

@@ -17,7 +17,7 @@ from tileops_core.interfaces.reduction import (
 )
 from tileops_tilelang.cpu.call import agree, disagreement, in_large_pages, threads_for
 from tileops_tilelang.cpu.functions import function
-from tileops_tilelang.kernels.base import CPU, SHORT_NAMES, CPUKernel, slower
+from tileops_tilelang.kernels.base import CPU, SHORT_NAMES, CPUKernel, in_fresh_pages, slower
 
 
 class SoftmaxTileLang(CPUKernel, SoftmaxFwdInterface):
@@ -68,7 +68,7 @@ class SoftmaxTileLang(CPUKernel, SoftmaxFwdInterface):
         # 2.4 where it is fresh.
         if call.dim < len(call.shape) - 1:
             return slower("another axis than the last, which is copied")
-        if cls.fresh_pages(call.out_dtype, prod(call.shape)):
+        if in_fresh_pages(call.out_dtype, prod(call.shape)):
             return None
         return slower("results below 32 MiB")
 
