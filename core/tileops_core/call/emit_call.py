@@ -192,8 +192,18 @@ class CallEmitter:
             w.line("raise")
         if self._may_return_new():
             self._result()
-        w.line("self._running.last[_thread()] = _route.record")
+        w.line(f"self._running.last[_thread()] = {self._record()}")
         w.line("return _result")
+
+    def _record(self) -> str:
+        """What the call leaves: the route's record, with this call's metadata where there is some.
+
+        The route keeps none, or it would hold the tensors of a call that is long gone.
+        """
+        if not self.plan.metadata:
+            return "_route.record"
+        given = ", ".join(f"{name!r}: {name}" for name in self.plan.metadata)
+        return f"_route.record.of_call({{{given}}})"
 
     def _may_return_new(self) -> bool:
         """Whether some call writes nothing and returns new tensors (a fresh route)."""

@@ -74,7 +74,7 @@ def miss(
     else:
         return _serve(op, key, inputs, out, facts, outputs, effects, specs)
     record = SignatureCall(plan, statics, specs, out is not None, Served(served))
-    remember(op, record)
+    remember(op, record, inputs)
     return result
 
 
@@ -106,7 +106,7 @@ def _serve(
         raise
     leave(op, entered, succeeded=True)
     prune(op._running.last)
-    remember(op, route.record)
+    remember(op, route.record, inputs)
     return result
 
 
@@ -159,7 +159,7 @@ def run_known(op: CalledOp, route: Route, inputs: Tensors, out: torch.Tensor | N
     result = _run(op, route, inputs, out)
     if route.fresh:
         result = verify(op._plan, route, inputs, (None,) * len(route.expected), result)
-    remember(op, route.record)
+    remember(op, route.record, inputs)
     return result
 
 
@@ -173,8 +173,12 @@ def blame_kernel(op: CalledOp, route: Route, error: BaseException) -> None:
     note_origin(op._plan.op, route.blamed, error)
 
 
-def remember(op: CalledOp, record: SignatureCall) -> None:
-    """Make a record this thread's last one."""
+def remember(op: CalledOp, record: SignatureCall, inputs: Tensors) -> None:
+    """Make a record this thread's last one, with the call's own metadata where there is some."""
+    plan = op._plan
+    if plan.metadata:
+        named = zip(plan.signature.inputs, inputs, strict=True)
+        record = record.of_call({t.name: x for t, x in named if t.values is not None})
     op._running.last[threading.get_ident()] = record
 
 

@@ -54,6 +54,11 @@ class Plan:
         return s.out_buffer is not None or any(t.mutated is not False for t in s.inputs)
 
     @cached_property
+    def metadata(self) -> tuple[str, ...]:
+        """The inputs that describe others: those that the entry says how to fill."""
+        return tuple(t.name for t in self.signature.inputs if t.values is not None)
+
+    @cached_property
     def indexing(self) -> frozenset[str]:
         """The names that shapes and dtypes read, and the conditions that choose between them."""
         read: set[str] = set()

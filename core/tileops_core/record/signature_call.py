@@ -2,7 +2,8 @@
 
 A call leaves a template: the plan, the parameters, the inputs' facts, who served. Everything
 else follows by running the checks once more on those facts, on the first read of it. Calls that
-took the same route share one record, so a record says what happened, never when.
+took the same route share one record, so a record says what happened, never when. Where inputs
+describe others (metadata), each call has a record of its own, which refers to those tensors.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
 from tileops_core.record.cost import cost_by
+from tileops_core.record.metadata import Metadata, metadata_values
 from tileops_core.tensor_spec import TensorSpec
 
 
@@ -59,7 +61,7 @@ class SignatureCall:
     """
 
     # Facts in slots; the dictionary appears when something is expanded.
-    __slots__ = ("__dict__", "_inputs", "_plan", "_statics", "has_out", "served_by")
+    __slots__ = ("__dict__", "_given", "_inputs", "_plan", "_statics", "has_out", "served_by")
 
     def __init__(
         self,
@@ -68,12 +70,21 @@ class SignatureCall:
         inputs: tuple[TensorSpec | None, ...],
         has_out: bool,
         served_by: Served,
+        *,
+        metadata: Metadata | None = None,
     ) -> None:
         self._plan = plan
         self._statics = statics
         self._inputs = inputs
         self.has_out = has_out
         self.served_by = served_by
+        self._given = metadata
+
+    def of_call(self, metadata: Metadata) -> SignatureCall:
+        """The record of a call of this kind, with the tensors of its own that describe others."""
+        return SignatureCall(
+            self._plan, self._statics, self._inputs, self.has_out, self.served_by, metadata=metadata
+        )
 
     def __repr__(self) -> str:
         tensors = ", ".join(
@@ -86,6 +97,33 @@ class SignatureCall:
     def op(self) -> str:
         """The op's name."""
         return self._plan.op
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Every parameter of the entry by name, as the op keeps it."""
+        names = (param.name for param in self._plan.signature.params)
+        return MappingProxyType(dict(zip(names, self._statics, strict=False)))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """The call's own tensors that describe others, by name; those that were passed.
+
+        References, not copies: they show what is written into them after the call, and live as
+        long as the record does.
+        """
+        given = self._given or {}
+        return MappingProxyType({n: x for n, x in given.items() if x is not None})
+
+    def metadata_values(self, name: str) -> Any:
+        """What a metadata tensor holds now, as nested lists of ints.
+
+        Reading waits for the tensor's device; nothing is read before it is asked for.
+
+        Raises:
+            TileOpsError: ``name`` is no metadata input, was not passed, or has no values because
+                the call had no data (meta or fake tensors).
+        """
+        return metadata_values(self.op, self._plan.metadata, self._given, name)
 
     @cached_property
     def _facts(self) -> Facts:
