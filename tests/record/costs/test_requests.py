@@ -5,20 +5,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from visible_pairs import pairs
 
 from tileops_core.record.costs.requests import lengths, seen_keys, slots_read, visible_pairs
-
-
-def pairs(queries, keys, causal, left, right):
-    """Every (query, key) pair of one request that the mask leaves."""
-    return [
-        (i, j)
-        for i, j in product(range(queries), range(keys))
-        for p in [i + keys - queries]
-        if not (causal and j > p)
-        if not (left >= 0 and j < p - left)
-        if not (right >= 0 and j > p + right)
-    ]
 
 
 @pytest.mark.parametrize("queries", [0, 1, 3, 8])

@@ -70,10 +70,10 @@ def slots_read(
         for i in range(start // page_size, -(-end // page_size) if start < end else 0):
             span = max(start - i * page_size, 0), min(end - i * page_size, page_size)
             read.setdefault(pages[i], []).append(span)
-    return sum(_covered(spans_of_page) for spans_of_page in read.values())
+    return sum(covered(spans_of_page) for spans_of_page in read.values())
 
 
-def _covered(spans: list[tuple[int, int]]) -> int:
+def covered(spans: Iterable[tuple[int, int]]) -> int:
     """How many positions lie in at least one of the ``spans``."""
     count = reached = 0
     for start, end in sorted(spans):
