@@ -13,7 +13,7 @@ _EACH = """
     exp exp2 expm1 floor fmod ge gt le log log1p log2 logical_and logical_not logical_or lt maximum
     minimum mul ne neg pow reciprocal round rsqrt sin sqrt sub tanh trunc where
 """
-_ALL = "amax amin cumsum sum"
+_ALL = "all amax amin any argmax argmin cumprod cumsum kthvalue prod sum"
 _PRODUCT = "bmm mm"
 _NONE = """
     _to_copy _unsafe_view alias arange cat clone copy_ detach empty expand flip full gather index
