@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
@@ -14,7 +12,7 @@ _EACH = """
     minimum mul ne neg pow reciprocal round rsqrt sin sqrt sub tanh trunc where
 """
 _ALL = "all amax amin any argmax argmin cumprod cumsum kthvalue prod sum"
-_PRODUCT = "bmm mm"
+_PRODUCT = "addbmm addmm baddbmm bmm mm"
 _NONE = """
     _to_copy _unsafe_view alias arange cat clone copy_ detach empty expand flip full gather index
     new_full new_zeros ones permute repeat scalar_tensor select slice split squeeze stack t
@@ -26,8 +24,8 @@ EACH, ALL, PRODUCT, NONE = (frozenset(names.split()) for names in (_EACH, _ALL, 
 class Operations(TorchDispatchMode):
     """Counts an operation for each element of a result, or that a sum or a maximum reads.
 
-    A comparison and the choice that it decides are one. Matrix products count 2 M N K. What only
-    moves elements is free, and nothing else may be called.
+    A comparison and the choice that it decides are one. What only moves elements is free, matrix
+    products are PyTorch's own counter's, and nothing else may be called.
     """
 
     def __init__(self):
@@ -45,26 +43,48 @@ class Operations(TorchDispatchMode):
                 self._conditions.append(result)
         elif name in ALL:
             self.count += args[0].numel()
-        elif name in PRODUCT:
-            left, right = args[-2:]
-            self.count += 2 * prod(left.shape) * right.shape[-1]
         else:
-            assert name in NONE, name
+            assert name in NONE | PRODUCT, name
         return result
+
+
+class Number:
+    """An integer whose sums, differences, products and quotients are counted."""
+
+    count = 0
+
+    def __init__(self, value):
+        self.value = value
+
+    def _with(self, operation, other):
+        Number.count += 1
+        return Number(operation(self.value, getattr(other, "value", other)))
+
+    def __add__(self, other):
+        return self._with(lambda a, b: a + b, other)
+
+    def __sub__(self, other):
+        return self._with(lambda a, b: a - b, other)
+
+    def __mul__(self, other):
+        return self._with(lambda a, b: a * b, other)
+
+    def __floordiv__(self, other):
+        return self._with(lambda a, b: a // b, other)
+
+
+def steps(algorithm, *args):
+    """How many operations on numbers an algorithm takes, and what it gives."""
+    Number.count = 0
+    result = algorithm(*args)
+    return Number.count, result
 
 
 def operations(formula, *args, **kwargs):
     """How many operations a function of tensors takes."""
-    with torch.device("meta"), Operations() as counter:
+    with torch.device("meta"), FlopCounterMode(display=False) as products, Operations() as others:
         formula(*args, **kwargs)
-    return counter.count
-
-
-def products(formula, *args):
-    """What PyTorch's own counter finds in a function of tensors: its matrix products."""
-    with torch.device("meta"), FlopCounterMode(display=False) as counter:
-        formula(*args)
-    return counter.get_total_flops()
+    return others.count + products.get_total_flops()
 
 
 def blank(record, *names):

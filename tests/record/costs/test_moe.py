@@ -304,7 +304,8 @@ def test_a_layer_reads_the_experts_its_router_chose(ids, factor):
     stages = {"routed_experts": [routed(ids)]}
     record = layer(ids, stages, factor, activation="gelu_and_mul")
     walk = Walk(record)
-    walk.flops = choices(3, len(ids), False, record.parameters)
+    # The factor is the experts' business: the router of a layer has 1.
+    walk.flops = choices(3, len(ids), False, record.parameters | {"routed_scaling_factor": 1.0})
     walk.touch_all("gating_output")
     walk_routes(walk, ids, factor, "gelu_and_mul")
     assert moe.fused_moe(record) == walk.cost

@@ -22,8 +22,10 @@ _BLOCK = 128
 
 
 def top_k(record: SignatureCall) -> tuple[int, int]:
-    """``(flops, bytes)`` of a router; see :func:`_routing`."""
-    return _routing(record), _moved(record)
+    """``(flops, bytes)`` of a router: :func:`_routing`, and a product per weight for the factor."""
+    given = record.parameters
+    scaled = record.indices["M"] * given["top_k"] if given["routed_scaling_factor"] != 1 else 0
+    return _routing(record) + scaled, _moved(record)
 
 
 def grouped_gemm(record: SignatureCall) -> tuple[int, int]:
@@ -99,7 +101,7 @@ def _routing(record: SignatureCall) -> int:
     Per logit of a softmax compare, subtract, exp, add, divide; of a sigmoid negate, exp, add,
     divide; its bias, and a comparison in its group. Per group a comparison, with a bias (which
     takes the two best of a group) another one per logit and a sum. Then a comparison per logit of
-    the groups chosen. Per chosen expert a sum and a quotient to renormalize, and the factor.
+    the groups chosen. Per chosen expert a sum and a quotient to renormalize.
     """
     tokens, experts, given = record.indices["M"], record.indices["E"], record.parameters
     groups, biased = given["num_expert_group"], record.present("correction_bias")
@@ -109,7 +111,6 @@ def _routing(record: SignatureCall) -> int:
         per_token += (experts + groups) * (2 if biased else 1)
     per_token += given["topk_group"] * (experts // groups)
     per_token += 2 * given["top_k"] if given["renormalize"] else 0
-    per_token += given["top_k"] if given["routed_scaling_factor"] != 1 else 0
     return int(tokens * per_token)
 
 
