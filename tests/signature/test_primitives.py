@@ -88,6 +88,7 @@ def test_axes_repeat_after_counting_from_the_end(dim, unique):
         ((2, 0, 3), -2, False),
         ((2, 0, 3), (0, -2), False),
         ((2, 0, 3), None, False),
+        ((2, 0, 3), (), False),
         ((2, 0, 3), 0, True),
         ((2, 0, 3), (0, 2), True),
         ((2, 3), None, True),

@@ -168,7 +168,8 @@ def _unique_axes(shape: Sequence[Any], dim: Any) -> bool:
 
 
 def _why_empty(shape: Sequence[Any], dim: Any) -> PrimitiveError | None:
-    axes = range(len(shape)) if dim is None else _axes(shape, dim)
+    every = dim is None or (isinstance(dim, (tuple, list)) and not dim)
+    axes = range(len(shape)) if every else _axes(shape, dim)
     for axis in axes:
         if shape and shape[axis] == 0:
             return PrimitiveError(
