@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import flop_registry
 
 _EACH = """
     abs add bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp_max clamp_min cos div eq erf
@@ -12,11 +12,11 @@ _EACH = """
     minimum mul ne neg pow reciprocal round rsqrt sin sqrt sub tanh trunc where
 """
 _ALL = "all amax amin any argmax argmin cumprod cumsum kthvalue prod sum"
-_PRODUCT = "addbmm addmm baddbmm bmm mm"
+_PRODUCT = "addbmm addmm baddbmm bmm convolution mm"
 _NONE = """
-    _to_copy _unsafe_view alias arange cat clone copy_ detach empty expand flip full gather index
-    new_full new_zeros ones permute repeat scalar_tensor select slice split squeeze stack t
-    transpose tril triu unbind unfold unsqueeze view zeros
+    _to_copy _unsafe_view alias arange cat clone constant_pad_nd copy_ detach empty expand flip
+    full gather index new_full new_zeros ones permute repeat scalar_tensor select slice split
+    squeeze stack t transpose tril triu unbind unfold unsqueeze view zeros
 """
 EACH, ALL, PRODUCT, NONE = (frozenset(names.split()) for names in (_EACH, _ALL, _PRODUCT, _NONE))
 
@@ -24,8 +24,8 @@ EACH, ALL, PRODUCT, NONE = (frozenset(names.split()) for names in (_EACH, _ALL, 
 class Operations(TorchDispatchMode):
     """Counts an operation for each element of a result, or that a sum or a maximum reads.
 
-    A comparison and the choice that it decides are one. What only moves elements is free, matrix
-    products are PyTorch's own counter's, and nothing else may be called.
+    A comparison and the choice that it decides are one. Matrix products are as PyTorch counts them.
+    What only moves elements is free, and nothing else may be called.
     """
 
     def __init__(self):
@@ -43,8 +43,11 @@ class Operations(TorchDispatchMode):
                 self._conditions.append(result)
         elif name in ALL:
             self.count += args[0].numel()
+        elif name in PRODUCT:
+            count = flop_registry[func.overloadpacket]
+            self.count += count(*args, **(kwargs or {}), out_val=result)
         else:
-            assert name in NONE | PRODUCT, name
+            assert name in NONE, name
         return result
 
 
@@ -80,11 +83,14 @@ def steps(algorithm, *args):
     return Number.count, result
 
 
-def operations(formula, *args, **kwargs):
-    """How many operations a function of tensors takes."""
-    with torch.device("meta"), FlopCounterMode(display=False) as products, Operations() as others:
+def operations(formula, *args, device="meta", **kwargs):
+    """How many operations a function of tensors takes.
+
+    Those that it makes are on ``device``; many calls on few numbers are faster on the CPU.
+    """
+    with torch.device(device), Operations() as counter:
         formula(*args, **kwargs)
-    return others.count + products.get_total_flops()
+    return counter.count
 
 
 def blank(record, *names):
