@@ -61,7 +61,7 @@ def raw_gate(g, coefficient, bias, lower_bound):
         g = g + bias
     if lower_bound is None:
         return coefficient * softplus(g)
-    return lower_bound / (1 + torch.exp(coefficient * g))
+    return torch.full((), lower_bound) / (1 + torch.exp(coefficient * g))
 
 
 def coefficient(a_log):
