@@ -29,5 +29,5 @@ def _tensor(name: str, dtype_name: str, shape: tuple[int, ...]) -> Tensor:
     if not dtype.is_floating_point:
         return torch.randint(0, 100, shape).to(dtype)
     if name.endswith("_scale"):
-        return torch.rand(shape).to(dtype) + 0.5
+        return (torch.rand(shape) + 0.5).to(dtype)
     return torch.randn(shape).to(dtype)
