@@ -29,12 +29,17 @@ def test_the_plan_is_python(run, op) -> None:
 
 def test_an_op_is_shown_as_mathematics_and_as_python(run) -> None:
     lines = run("show", "RMSNormFwdOp").stdout.splitlines()
-    assert "RMSNormFwdOp : ∀ B: Shape, T ∈ {float16, bfloat16, float32}." in lines
+    assert "RMSNormFwdOp : ∀ B: Shape; T ∈ {float16, bfloat16, float32}." in lines
     assert (
         "op = RMSNormFwdOp(normalized_shape: list[int] | tuple[int, ...], "
         "eps: float | None = None, *, target=None)"
     ) in lines
     assert "output = op(x, weight=None)" in lines
+
+
+def test_a_type_family_is_shown_with_its_cases(run) -> None:
+    lines = run("show", "GEMMFwdOp").stdout.splitlines()
+    assert "  where    Mat[transposed, R, C] = [R, C] if not transposed" in lines
 
 
 def test_every_workload_case_is_there_with_its_shapes(run) -> None:

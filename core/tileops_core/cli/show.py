@@ -13,12 +13,13 @@ from rich.syntax import Syntax
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.call.emit_call import emit_call
 from tileops_core.cli.group import one_of
-from tileops_core.cli.notation import as_mathematics, as_python, remarks, text_of
 from tileops_core.cli.ops import cell
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.plan.build import build_plan
+from tileops_core.signature.mathematics import as_mathematics
 from tileops_core.signature.model import REQUIRED, Param, Signature, TensorDecl
+from tileops_core.signature.notation import as_python, remarks, text_of
 from tileops_core.signature.workload import WorkloadCase, cases
 from tileops_core.spec.entries import AdtValue
 
@@ -62,7 +63,7 @@ def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
         "status": signature.status,
         "ref_api": signature.ref_api,
         "entry": signature.span.short,
-        "mathematics": as_mathematics(signature),
+        "mathematics": as_mathematics(signature, seen.entries[op].spec().types),
         "python": as_python(signature),
         "params": [_param(param) for param in signature.params],
         "inputs": [_tensor(tensor) for tensor in signature.inputs],

@@ -46,9 +46,13 @@ class Entry:
         Raises:
             ManifestError: the entry is wrong; all problems.
         """
+        return build_signature(self.spec())
+
+    def spec(self) -> Spec:
+        """What the entry says, whether it is right or not."""
         if self.path is None:
-            return build_signature(catalogue.load_spec(self.op))
-        return build_signature(catalogue.load_spec_from(self.path, self.op))
+            return catalogue.load_spec(self.op)
+        return catalogue.load_spec_from(self.path, self.op)
 
 
 class Survey:

@@ -1,11 +1,11 @@
-"""Expressions and signatures as text."""
+"""Expressions, calls and tensors as text."""
 
 from __future__ import annotations
 
 import pytest
 
-from tileops_core.cli.notation import as_mathematics, as_python, remarks, text_of
 from tileops_core.signature.build import build_signature
+from tileops_core.signature.notation import as_python, remarks, text_of
 from tileops_core.spans import NOWHERE
 from tileops_core.spec.catalogue import known_ops, load_spec, load_spec_from
 from tileops_core.spec.grammar import parse_expression, parse_shape
@@ -70,11 +70,6 @@ def test_every_expression_of_the_manifest_reads_back_as_itself(op: str) -> None:
         text = text_of(expr)
         again = parse_shape(f"[{text}]", nowhere).items[0] if text[0] == "*" else None
         assert (again or parse_expression(text, nowhere)) == expr
-
-
-def test_a_signature_says_which_branches_a_shape_has() -> None:
-    text = as_mathematics(build_signature(load_spec("GEMMFwdOp")))
-    assert "where Mat[trans_a, M, K] = [M, K] if not trans_a; [K, M] if trans_a" in text
 
 
 def test_python_shows_out_and_arguments_taken_by_name() -> None:

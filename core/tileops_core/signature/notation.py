@@ -1,17 +1,13 @@
-"""A signature as people write it: as mathematics, as Python, and in sentences."""
+"""Expressions, parameters and tensors as people write them, and the call in Python."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from tileops_core.signature.kinds import DimKind, DTypeKind, Kind, SeqKind, ShapeKind
 from tileops_core.signature.model import (
     REQUIRED,
-    IndexDecl,
     Input,
     Output,
     Param,
-    ShapeCase,
     Signature,
     TensorDecl,
 )
@@ -77,11 +73,11 @@ def _write(expr: Expr) -> tuple[str, int]:
             return f"*{_at(value, 8)}", 0
         case TupleOf(items=items):
             comma = "," if len(items) == 1 else ""
-            return f"({_list(items)}{comma})", _POSTFIX
+            return f"({list_of(items)}{comma})", _POSTFIX
         case Axes(items=items):
-            return f"[{_list(items)}]", _POSTFIX
+            return f"[{list_of(items)}]", _POSTFIX
         case FamilyUse(family=family, args=args):
-            return f"{family}[{_list(args)}]", _POSTFIX
+            return f"{family}[{list_of(args)}]", _POSTFIX
         case Call(function=function, args=args, keywords=keywords):
             named = [f"{name}={_at(value, 0)}" for name, value in keywords]
             return f"{function}({', '.join([*map(text_of, args), *named])})", _POSTFIX
@@ -100,49 +96,9 @@ def _at(expr: Expr, level: int) -> str:
     return text if own >= level else f"({text})"
 
 
-def _list(items: tuple[Expr, ...]) -> str:
+def list_of(items: tuple[Expr, ...]) -> str:
+    """Expressions with commas between them."""
     return ", ".join(map(text_of, items))
-
-
-def as_mathematics(signature: Signature) -> str:
-    """The type of the op: what it quantifies over, takes, returns and requires."""
-    lines = [f"{signature.op} :"]
-    if signature.indices:
-        lines[0] += f" ∀ {', '.join(map(_quantified, signature.indices))}."
-    taken = [f"{t.name}: {_tensor_type(t)}" for t in signature.inputs]
-    given = [f"{t.name}: {_tensor_type(t)}" for t in signature.outputs]
-    lines += [f"  {part}" for part in _bracketed(taken)]
-    lines += [f"  → {given[0]}"] if len(given) == 1 else _arrow(_bracketed(given))
-    lines += _under("with", [f"{let.name} = {text_of(let.expr)}" for let in signature.lets])
-    lines += _under("where", list(_families(signature)))
-    lines += _under("if", [rule.text for rule in signature.rules])
-    if signature.composition is not None:
-        stages = signature.composition.stages
-        lines += _under("by", [f"{s.name}: {s.op}{'?' if s.optional else ''}" for s in stages])
-    return "\n".join(lines)
-
-
-def _bracketed(items: list[str]) -> list[str]:
-    if not items:
-        return ["()"]
-    return [
-        f"{'(' if i == 0 else ' '}{item}{')' if i == len(items) - 1 else ','}"
-        for i, item in enumerate(items)
-    ]
-
-
-def _arrow(lines: list[str]) -> list[str]:
-    return [f"  {'→' if i == 0 else ' '} {line}" for i, line in enumerate(lines)]
-
-
-def _under(word: str, items: list[str]) -> list[str]:
-    return [f"  {word if i == 0 else '':5} {item}" for i, item in enumerate(items)]
-
-
-def _quantified(index: IndexDecl) -> str:
-    if isinstance(index.kind, DTypeKind) and index.kind.members is not None:
-        return f"{index.name} ∈ {{{', '.join(index.kind.members)}}}"
-    return f"{index.name}: {kind_name(index.kind)}"
 
 
 def kind_name(kind: Kind) -> str:
@@ -151,32 +107,10 @@ def kind_name(kind: Kind) -> str:
     return words.get(type(kind), type(kind).__name__.removesuffix("Kind"))
 
 
-def _tensor_type(tensor: TensorDecl) -> str:
-    written = f"Tensor[{tensor.dtype_text}, {tensor.shape_text}]"
-    may_lack = (isinstance(tensor, Input) and tensor.optional is not False) or (
-        isinstance(tensor, Output) and tensor.nullable is not None
-    )
-    return f"{written} | None" if may_lack else written
-
-
-def _families(signature: Signature) -> Iterator[str]:
-    """What a type family's application stands for, once per application."""
-    told = set()
-    for tensor in (*signature.inputs, *signature.construction_tensors, *signature.outputs):
-        if len(tensor.shape) > 1 and tensor.shape_text not in told:
-            told.add(tensor.shape_text)
-            yield f"{tensor.shape_text} = {'; '.join(map(_case, tensor.shape))}"
-
-
-def _case(case: ShapeCase) -> str:
-    axes = f"[{_list(case.axes)}]"
-    return axes if case.when is None else f"{axes} if {text_of(case.when)}"
-
-
 def as_python(signature: Signature) -> str:
     """How to construct and how to call: two lines of Python."""
-    plain = [_parameter(p) for p in signature.params if not p.kw_only]
-    named = [_parameter(p) for p in signature.params if p.kw_only]
+    plain = [parameter(p) for p in signature.params if not p.kw_only]
+    named = [parameter(p) for p in signature.params if p.kw_only]
     construct = ", ".join([*plain, "*", *named, "target=None"])
     taken = [_argument(t) for t in signature.inputs if not t.kw_only]
     by_name = [_argument(t) for t in signature.inputs if t.kw_only]
@@ -187,7 +121,8 @@ def as_python(signature: Signature) -> str:
     return f"op = {signature.op}({construct})\n{returned} = op({call})"
 
 
-def _parameter(param: Param) -> str:
+def parameter(param: Param) -> str:
+    """A parameter with its type and default, as Python has it."""
     written = f"{param.name}: {param.annotation}"
     if param.default is REQUIRED:
         return written
