@@ -58,8 +58,8 @@ def index_page(manifest: Manifest) -> str:
     lines = [
         "# The contract",
         "",
-        f"What {len(entries)} ops take, return, write and cost: the entries of the manifest, for reading.",
-        f"{_implemented(entries)} of them are implemented.",
+        f"What {len(entries)} ops take, return, write and cost: the entries of the manifest, for",
+        f"reading; {_implemented(entries)} of them are implemented.",
         "",
         *table(["family", "ops", "implemented"], counts, numbers=2),
         "",
@@ -146,6 +146,6 @@ GEMMFwdOp : ∀ M, N, K: Dim; T ∈ {float16, bfloat16, float32}.
   and a transcendental function count 1 for each element, a product of matrices 2 · M · N · K. Where
   no `bytes` are stated, every input is read once and every output written once; what is overwritten
   counts twice.
-- A workload is a call, named by the model that has its shapes (or `synthetic`), the scenario and the
-  dtypes. k, M, G and T stand for powers of 1000, and ″ for what stands above.
+- A workload is a call, named by the model that has its shapes (or `synthetic`), the scenario and
+  the dtypes. k, M, G and T stand for powers of 1000, and ″ for what stands above.
 """
