@@ -8,6 +8,7 @@ import pytest
 import torch
 from costs import differing, ops_of
 from operations import operations
+from triangles import lower, lower_times, rows_of_triangle, upper_times
 
 OPS = ops_of("linear_attention")
 
@@ -112,41 +113,6 @@ def gla(row):
 
 
 # -- by chunk of one head: [C, width]; of triangles each row by itself --------------------------
-
-
-def rows_of_triangle(rows, width):
-    """Rows of growing length as one matrix."""
-    return torch.cat(
-        [torch.cat([r, torch.zeros(1, width - r.shape[1], dtype=r.dtype)], 1) for r in rows]
-    )
-
-
-def lower(a, b, start=None, strict=False, sign=1):
-    """``start`` and the lower triangle of a bᵀ; to subtract instead costs the same."""
-    start = torch.zeros(len(a), len(b), dtype=a.dtype) if start is None else start
-    rows = []
-    for i in range(len(a)):
-        n = i if strict else i + 1
-        rows.append(torch.addmm(start[i : i + 1, :n], a[i : i + 1], b[:n].mT, alpha=sign))
-    return rows_of_triangle(rows, len(b))
-
-
-def lower_times(triangle, x, start, strict=False):
-    """``start`` and a lower triangle times x."""
-    rows = []
-    for i in range(len(x)):
-        n = i if strict else i + 1
-        rows.append(torch.addmm(start[i : i + 1], triangle[i : i + 1, :n], x[:n]))
-    return torch.cat(rows)
-
-
-def upper_times(triangle, x, start, strict=False):
-    """``start`` and a transposed lower triangle times x."""
-    rows = []
-    for j in range(len(x)):
-        n = j + 1 if strict else j
-        rows.append(torch.addmm(start[j : j + 1], triangle[n:, j : j + 1].mT, x[n:]))
-    return torch.cat(rows)
 
 
 def inverse(n):
@@ -254,8 +220,10 @@ def moved(row):
     names = set(row.record.tensors)
     if row.record.op != "DeltaNetChunkBwdOp":
         return row.size(*names)
-    states = row.shape("h")[2]
-    return row.size(*names - {"Au", "h"}) + row.size("h") // states * (states - 1)
+    states, size = row.shape("h")[2], row["chunk_size"]
+    below_diagonal = row["B"] * row["H"] * row["NC"] * sum(range(size))
+    read = row.size(*names - {"Aw", "Au", "h"}) + row.size("h") // states * (states - 1)
+    return read + row.size("Aw") // row.numel("Aw") * below_diagonal
 
 
 @pytest.mark.parametrize("op", OPS)
