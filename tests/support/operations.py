@@ -16,7 +16,7 @@ _PRODUCT = "addbmm addmm baddbmm bmm convolution mm"
 _NONE = """
     _to_copy _unsafe_view alias arange cat clone constant_pad_nd copy_ detach empty expand flip
     full gather index new_full new_zeros ones permute repeat scalar_tensor select slice split
-    squeeze stack t transpose tril triu unbind unfold unsqueeze view zeros
+    split_with_sizes squeeze stack t transpose tril triu unbind unfold unsqueeze view zeros
 """
 EACH, ALL, PRODUCT, NONE = (frozenset(names.split()) for names in (_EACH, _ALL, _PRODUCT, _NONE))
 
