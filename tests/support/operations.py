@@ -9,7 +9,7 @@ from torch.utils.flop_counter import flop_registry
 _EACH = """
     abs add bitwise_and bitwise_not bitwise_or bitwise_xor ceil clamp_max clamp_min cos div eq erf
     exp exp2 expm1 floor fmod ge gt le log log1p log2 logical_and logical_not logical_or lt maximum
-    minimum mul ne neg pow reciprocal round rsqrt sin sqrt sub tanh trunc where
+    minimum mul ne neg pow reciprocal round rsqrt rsub sin sqrt sub tanh trunc where
 """
 _ALL = "all amax amin any argmax argmin cumprod cumsum kthvalue prod sum"
 _PRODUCT = "addbmm addmm baddbmm bmm convolution mm"
