@@ -189,7 +189,7 @@ def of_one_chunk(op, c, k, v):
         else:
             gla_chunk_backward(values(), q, key, value, keys(), (m, m), m, 0.5)
 
-    return operations(chunk, device="cpu")
+    return operations(chunk, on="cpu")
 
 
 def chunks(row):

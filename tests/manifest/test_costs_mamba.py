@@ -128,12 +128,12 @@ def scan_of_one_chunk(q, p, n):
         dt, state = torch.empty(q), torch.empty(p, n)
         chunk_scan(torch.empty(q, p), torch.empty(q, q), dt, torch.empty(q, n), state, dt)
 
-    return operations(chunk, device="cpu")
+    return operations(chunk, on="cpu")
 
 
 @cache
 def coupling_of_one_chunk(q, n):
-    return operations(lambda: lower(torch.empty(q, n), torch.empty(q, n)), device="cpu")
+    return operations(lambda: lower(torch.empty(q, n), torch.empty(q, n)), on="cpu")
 
 
 def state_of_positions(count, p, n):

@@ -83,12 +83,12 @@ def steps(algorithm, *args):
     return Number.count, result
 
 
-def operations(formula, *args, device="meta", **kwargs):
+def operations(formula, *args, on="meta", **kwargs):
     """How many operations a function of tensors takes.
 
-    Those that it makes are on ``device``; many calls on few numbers are faster on the CPU.
+    Those that it makes are on the device ``on``; many calls on few numbers are faster on the CPU.
     """
-    with torch.device(device), Operations() as counter:
+    with torch.device(on), Operations() as counter:
         formula(*args, **kwargs)
     return counter.count
 
