@@ -61,8 +61,9 @@ def work(mask, softcap=None, sinks=False, rope=False):
     seen = [pairs(m, n, *mask) for m, n in zip(Q_LENS, KV_LENS, strict=True)]
     keys = [{j for _, j in request} for request in seen]
     flops = sum(map(len, seen)) * H * (4 * D + 5 + (2 if softcap else 0))
-    flops += T_Q * H * D + 2 * T_Q * H * sinks
-    return flops + rope * 3 * R * (T_Q * H + sum(map(len, keys)) * H_KV), keys
+    flops += T_Q * H * D + 4 * T_Q * H * sinks
+    turned = [i for m, n in zip(Q_LENS, KV_LENS, strict=True) for i in range(m) if i + n - m >= 0]
+    return flops + rope * 3 * R * (len(turned) * H + sum(map(len, keys)) * H_KV), keys
 
 
 @pytest.mark.parametrize("mask", MASKS)

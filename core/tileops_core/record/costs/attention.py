@@ -135,8 +135,9 @@ def _attended(
     """Flops of grouped-query attention with its extras.
 
     Per visible pair and head the products with key and value, 4 · D, and the softmax; a cap adds
-    its division's share and tanh. One division per result, one exp and one sum per sink and query,
-    four products and two sums per turned pair of features of a query or of a key that is seen.
+    its division's share and tanh. One division per result, the softmax without its scale per sink
+    and query, four products and two sums per turned pair of features of a key that is seen or of a
+    query, of which those before a request's first key are not turned.
     """
     i, given = record.indices, record.parameters
     mask = given["is_causal"], given["window_size_left"], given["window_size_right"]
@@ -145,9 +146,10 @@ def _attended(
     flops = i["H"] * pairs * (4 * i["D"] + SOFTMAX + (2 if given["softcap"] else 0))
     flops += rows * i["D"]
     if record.present("sinks"):
-        flops += 2 * rows
+        flops += (SOFTMAX - 1) * rows
     if record.present("rope_cos"):
-        flops += 3 * i["R"] * (rows + _total(seen) * i["H_kv"])
+        turned = sum(min(m, n) for m, n in zip(queries, keys, strict=True))
+        flops += 3 * i["R"] * (turned * i["H"] + _total(seen) * i["H_kv"])
     return int(flops)
 
 
