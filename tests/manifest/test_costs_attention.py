@@ -8,6 +8,7 @@ import pytest
 import torch
 from costs import differing
 from operations import operations
+from softmax_attention import forward, probabilities
 from visible_pairs import pairs as listed_pairs
 
 # -- who sees whom --------------------------------------------------------------------------------
@@ -85,30 +86,6 @@ def test_windows_are_those_of_the_mask(causal, left, right):
 
 
 # -- formulas, over all pairs at once -------------------------------------------------------------
-
-
-def probabilities(pairs, width, cap):
-    """Logits of pairs, scaled and capped; the slope of the cap."""
-    z = torch.empty(1, width) @ torch.empty(width, pairs)
-    if not cap:
-        return z * 0.1, None
-    bent = torch.tanh(z * (0.1 / cap))
-    return bent * cap, bent
-
-
-def forward(pairs, rows, width, values, cap=None, sinks=False, lse=False):
-    z, _ = probabilities(pairs, width, cap)
-    shares = torch.exp(z - z.amax(1, keepdim=True))
-    shares.sum(1)
-    _ = shares @ torch.empty(pairs, values)
-    most, total = torch.empty(rows, 1), torch.empty(rows, 1)
-    if sinks:
-        sink = torch.empty(rows, 1)
-        most = torch.maximum(most, sink)
-        total = total + torch.exp(sink - most)
-    if lse:
-        _ = most + torch.log(total)
-    _ = torch.empty(rows, values) / total
 
 
 def backward(pairs, rows, keys, width, values, cap=None):

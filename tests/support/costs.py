@@ -20,7 +20,7 @@ def ops_of(*families):
     return sorted(op for op in known_ops() if family_of(op) in families)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Row:
     """One case of one row.
 

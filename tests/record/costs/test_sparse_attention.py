@@ -178,14 +178,15 @@ def test_attention_to_selected_blocks(causal):
     assert costs.nsa_selected(record) == (flops, moved + 2 * 2 * d * len(set(seen)))
 
 
+@pytest.mark.parametrize("dtype", [EIGHT, HALF])
 @pytest.mark.parametrize("clean", [False, True])
 @pytest.mark.parametrize("scaled", [False, True])
-def test_index_scores(clean, scaled):
+def test_index_scores(clean, scaled, dtype):
     batch, h, g, d, keys = 2, 6, 2, 8, 9
     starts, ends = [0, 1, 6, 5, 7], [0, 3, 8, 4, 9]  # two windows are empty
     tensors = {
-        "index_q": ((batch, 5, h, d), EIGHT),
-        "index_k": ((batch, keys, g, d), EIGHT),
+        "index_q": ((batch, 5, h, d), dtype),
+        "index_k": ((batch, keys, g, d), dtype),
         "weights": ((5, h), FULL),
         "starts": ((5,), INT),
         "ends": ((5,), INT),
@@ -202,7 +203,9 @@ def test_index_scores(clean, scaled):
     seen = [t for start, end in zip(starts, ends, strict=True) for t in range(start, end)]
     rows, pairs = batch * g * len(set(seen)), batch * len(seen)
     flops = pairs * (h * (2 * d + 1 + 2) + g) + (0 if scaled else rows * (3 * d + 2))
-    moved = batch * 5 * h * d + 4 * 5 * h + 2 * 4 * 5 + rows * (d + 4 * scaled)
+    flops += 2 * batch * 5 * h * d if dtype is HALF and not scaled else 0
+    moved = batch * 5 * h * d * dtype.itemsize + 4 * 5 * h + 2 * 4 * 5
+    moved += rows * (d * dtype.itemsize + 4 * scaled)
     moved += 4 * (batch * 5 * keys * g if clean else pairs * g)
     assert costs.indexer(record) == (flops, moved)
 

@@ -154,7 +154,8 @@ def indexer(record: SignatureCall) -> tuple[int, int]:
 
     Flops: per key in a window and head 2 · D for the product, one for relu, two for the weighted
     sum; one per logit for the key's scale. Keys that come without scales take three per element
-    (magnitude, comparison, product) and two per row (bound, division). Bytes: keys, and their
+    (magnitude, comparison, division) and two per row (bound, division), and an element of q, which
+    is cast as it is, two for its bounds unless it is float8 already. Bytes: keys, and their
     scales, that lie in a window; all logits with ``clean_logits``, else those in a window; and the
     other tensors.
     """
@@ -163,7 +164,10 @@ def indexer(record: SignatureCall) -> tuple[int, int]:
     pairs = i["B"] * sum(end - start for start, end in spans)
     rows = i["B"] * i["G"] * covered(spans)
     flops = pairs * (i["H"] * (2 * i["D"] + 3) + i["G"])
-    flops += 0 if scaled else rows * (3 * i["D"] + 2)
+    if not scaled:
+        flops += rows * (3 * i["D"] + 2)
+        element = size(record, "index_q")
+        flops += 2 * (record.bytes("index_q") // element) if element > 1 else 0
     moved = rows * i["D"] * size(record, "index_k")
     moved += rows * size(record, "index_k_scale") if scaled else 0
     if not record.parameters["clean_logits"]:
