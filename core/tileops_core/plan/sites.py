@@ -175,6 +175,20 @@ class Site:
             actual=length,
         )
 
+    def length(
+        self, length: object, axis: int, form: str, values: Mapping[str, object]
+    ) -> SignatureError:
+        """An axis of an output would have a negative length."""
+        found = _values(values)
+        return self._error(
+            f"{self.name} would have the length {length} on axis {axis}, the signature says "
+            f"{form} in {self.declared}, and no axis has such a length"
+            f"{f'; got {found}' if found else ''}",
+            axis=axis,
+            expected="a length",
+            actual=length,
+        )
+
     def failed(
         self, error: Exception, values: Mapping[str, object] | None = None
     ) -> SignatureError:
