@@ -12,8 +12,9 @@ import itertools
 from tileops_core.plan.emit_check import CheckEmitter
 from tileops_core.plan.emit_tensor import label_of, may_refuse, tuple_text
 from tileops_core.plan.lengths import Lengths, first_wrong, is_no_length
+from tileops_core.plan.reads import exprs_behind
 from tileops_core.signature.model import Output, ShapeCase
-from tileops_core.spec.expressions import Call, Expr, Name, Splice, free_names
+from tileops_core.spec.expressions import Call, Expr, Name, Splice
 
 
 class ResultEmitter:
@@ -29,7 +30,6 @@ class ResultEmitter:
         self.facts = checks.facts
         self.lengths = Lengths(self.signature)
         self.numbers = itertools.count()
-        self.lets = {let.name: let.expr for let in self.signature.lets}
 
     def emit(self) -> None:
         """Write ``outputs``, ``written``, and ``flops`` and ``moved`` where stated."""
@@ -127,20 +127,10 @@ class ResultEmitter:
         if isinstance(axis, Splice):
             w.line(f"_i = {w.use('_first_wrong', first_wrong)}({text})")
             test, wrong, place = "_i is not None", f"{text}[_i]", f"{place} + _i"
-        read = self.checks.values(*self._behind(axis))
+        read = self.checks.values(*exprs_behind(self.signature, axis))
         with w.block(f"if {test}:"):
             w.line(f"raise {site}.length({wrong}, {place}, {label_of(axis)!r}, {read})")
         return text
-
-    def _behind(self, axis: Expr) -> list[Expr]:
-        """An axis and the quantities that it stands on."""
-        found, exprs = set(), [axis]
-        for expr in exprs:  # it grows meanwhile
-            for name in free_names(expr):
-                if name in self.lets and name not in found:
-                    found.add(name)
-                    exprs.append(self.lets[name])
-        return exprs
 
     def _emit_written(self) -> None:
         w = self.writer
