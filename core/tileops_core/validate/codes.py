@@ -10,7 +10,9 @@ from tileops_core.signature.problems import CODES as LANGUAGE
 CODES: Mapping[str, str] = MappingProxyType(
     {
         **LANGUAGE,
-        "file-unreadable": "A file is not there, or is no text in UTF-8.",
+        "file-unreadable": "A file is not there, may not be read, is no regular file, is far too "
+        "long, or is no text in UTF-8.",
+        "file-suffix": "A file that looks like a spec file has another suffix than .yaml.",
         "library-fault": "The checks themselves failed on an entry; nothing is known of it.",
         "stale-data": "Data generated from the manifest is older than the manifest.",
         "no-branch": "The refinements allow no combination of the discriminants that they read.",

@@ -36,8 +36,8 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """``norm.yaml:12:9``."""
-        return f"{self.span.path}:{self.span.line}:{self.span.column}"
+        """``norm.yaml:12:9``, or of an entry given in Python the path of keys."""
+        return self.span.place
 
     def as_dict(self) -> dict[str, Any]:
         """Everything about the finding, as plain data."""
@@ -64,6 +64,7 @@ class Counts:
     """
 
     files: int = 0
+    types: int = 0
     entries: int = 0
     rules: int = 0
     rules_checked: int = 0
