@@ -68,7 +68,7 @@ def validate(
         if progress is not None:
             progress(number, len(files.entries), item.spec.op)
         try:
-            findings += _of_entry(item, code, counts)
+            findings += _of_entry(item, code, counts, notes)
         except Exception as error:
             findings.append(_of_library(item.spec, error))
         for problem in unknown_stages(item.spec, known):
@@ -116,9 +116,10 @@ _WHY_NO_CLASS = {
 }
 
 
-def _of_entry(entry: Entry, code: bool, counts: Counts) -> list[Finding]:
+def _of_entry(entry: Entry, code: bool, counts: Counts, notes: list[str]) -> list[Finding]:
     checked = check_entry(entry.spec, entry.types)
     counts.add(checked.counts)
+    notes += checked.notes
     problems = [*checked.problems]
     if code:
         from tileops_core.validate.code_checks import check_code

@@ -24,6 +24,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "branch.",
         "rule-unchecked": "No workload row gives a refinement a value, so nothing shows what it "
         "does.",
+        "no-value": "A part of an expression has no value: on no call, or on none that was tried "
+        "where no row evaluates it.",
         "row-inference": "The tensors of a row settle an index to something else than the row "
         "says.",
         "roofline": "The cost of a row's call cannot be computed, is none, or is rounded down to "

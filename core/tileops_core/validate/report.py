@@ -61,6 +61,8 @@ class Counts:
 
     ``rules`` are refinements and the predicates of metadata tensors. One is checked when at least
     one workload row gave it a truth value; whatever keeps it from being checked is a finding.
+    ``not_evaluated`` are parts of expressions that no row evaluates, nor any call made for them;
+    the report's notes name them.
     """
 
     files: int = 0
@@ -71,6 +73,7 @@ class Counts:
     branches: int = 0
     cases: int = 0
     classes: int = 0
+    not_evaluated: int = 0
 
     def add(self, other: Counts) -> None:
         """Add another count to this one."""
