@@ -40,16 +40,22 @@ class Finding:
         return self.span.place
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything about the finding, as plain data."""
+        """Everything about the finding, as plain data.
+
+        Line and column are None of a file as a whole, and of an entry given in Python, which has
+        ``keys`` instead. Of a very long line ``text`` is the part around the place.
+        """
+        in_a_line = self.span.line > 0 and not self.span.keys
         return {
             "code": self.code,
             "message": self.message,
             "op": self.op,
             "path": self.span.path,
-            "line": self.span.line,
-            "column": self.span.column,
+            "line": self.span.line if in_a_line else None,
+            "column": self.span.column if in_a_line else None,
             "length": self.span.length,
-            "text": self.span.text,
+            "keys": self.span.keys or None,
+            "text": self.span.excerpt()[0],
             "snippet": self.span.snippet(),
             "hint": self.hint,
         }
