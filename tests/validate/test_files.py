@@ -195,6 +195,14 @@ def test_an_op_that_stands_twice_in_a_file_is_told_once(tmp_path):
     assert found(path) == [("duplicate-key", "")]
 
 
+def test_keys_without_an_entry_are_told_one_by_one_until_there_are_very_many(tmp_path):
+    text = entry_text() + "".join(f"stray{n}: 1\n" for n in range(50_000))
+    report = validate(write(tmp_path, "probe.yaml", text), code=False)
+    assert report.counts.entries == 21
+    assert len(report) < 50
+    assert "49980 more keys of the file have no entry" in {f.message for f in report}
+
+
 def test_text_that_is_no_yaml_hides_no_other_entry(tmp_path):
     broken = "BrokenFwdOp: {family: [\n"
     second = entry_text({"signature.let": "L: Q"}).replace(OP, "SecondFwdOp")

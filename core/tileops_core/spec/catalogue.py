@@ -55,6 +55,10 @@ class ManifestFile:
         """The keys of the file's entries, in its order."""
         return tuple(self._raw)
 
+    def has_entry(self, op: str) -> bool:
+        """Whether what stands below a key among :attr:`ops` can be an entry."""
+        return isinstance(self._raw[op].value, yaml.MappingNode)
+
     def load(self, op: str) -> Spec:
         """The entry of an op that is among :attr:`ops`; its problems are on the Spec."""
         raw = self._raw[op]

@@ -23,6 +23,7 @@ from tileops_core.validate.report import Counts, Finding
 _INDEX = "index.json"
 _SUFFIX = ".yaml"
 _LIKE_IT = (".yaml", ".yml")
+_MOST_STRAYS = 20
 
 
 class Home(enum.Enum):
@@ -160,7 +161,14 @@ class Files:
         told = {(problem.code, problem.message) for problem in file.problems}
         self.findings += map(Finding.of, file.problems)
         home = self.home(real)
+        strays = [op for op in file.ops if not file.has_entry(op)]
+        left_out = set(strays[_MOST_STRAYS:])  # whatever this file is, it is no manifest
+        if left_out:
+            span = file.load(strays[_MOST_STRAYS]).span
+            self._note("wrong-value", f"{len(left_out)} more keys of the file have no entry", span)
         for op in file.ops:
+            if op in left_out:
+                continue
             spec = file.load(op)
             kept = tuple(p for p in spec.problems if (p.code, p.message) not in told)
             self._check_name(spec, name)
