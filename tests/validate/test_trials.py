@@ -19,7 +19,7 @@ def calls(of, count=40):
     row = call(of)
     walker = Walker(of)
     walk = walker.walk(row)
-    (number,) = [i for i, place in enumerate(walker.places) if place.refines]
+    number = next(i for i, place in enumerate(walker.places) if place.refines)
     part, conditions = next(missed(walker.places[number], walk.valued[number]))
     made = Trials(of, [row]).of(walker.places[number], part, conditions)
     return list(itertools.islice(made, count))
@@ -62,6 +62,11 @@ def test_sizes_beside_a_number_of_the_condition_are_tried(number):
 def test_quantities_are_seen_through():
     of = signature(let="q: M * 2", shape_rules="- q < 77 or N * 2 > 5")
     assert any(c.given["M"] == 77 for c in calls(of))
+
+
+def test_what_other_refinements_ask_of_the_branch_is_tried():
+    of = signature(shape_rules="- not flag or M > 5\n- not flag or N == 7")
+    assert any(c.given["N"] == 7 and c.params["flag"] for c in calls(of, 150))
 
 
 def test_shapes_of_other_ranks_are_tried():

@@ -39,6 +39,9 @@ from tileops_core.validate.walks import Condition, Stated
 _BRANCHES = 8
 """So many combinations of what a branch needs are tried."""
 
+_IN_PAIRS = 5
+"""Of each name, so many values are tried together with those of another."""
+
 _SIZES = (2, 1, 3, 4, 8, 0, 64, 4096)
 _SCALARS: Mapping[str, tuple[Any, ...]] = {
     "int": (1, 0, 2), "float": (0.5, 1.0, 0.0), "bool": (True, False), "str": ("word",),
@@ -78,13 +81,27 @@ class Trials:
             yield self._call(self._on_branch(base, given))
         read = [*(condition for condition, _ in conditions), part]
         changes = list(self._changes(read))
-        for change, base in itertools.product(changes, self.bases[:2]):
-            for given in givens[:4]:
-                yield self._call({**self._on_branch(base, given), **change})
-        for first, second in itertools.combinations(changes, 2):
-            if not first.keys() & second.keys():
-                for given in givens[:2]:
-                    yield self._call({**self._on_branch(self.bases[0], given), **first, **second})
+        for change in changes:
+            yield from self._changed(givens[:4], self.bases[:2], change)
+        # The branch may be refused with the row's sizes, as a packed call with more than one batch;
+        # or two conditions on the way are about two sizes.
+        others = self._changes(rule.expr for rule in self.signature.rules)
+        alone = (change for change in others if change not in changes)
+        pairs = (
+            {**first, **second}
+            for first, second in itertools.combinations(_some(changes, _IN_PAIRS), 2)
+            if first.keys() != second.keys()
+        )
+        for together in itertools.zip_longest(alone, pairs):
+            for change in together:
+                if change is not None:
+                    yield from self._changed(givens[:2], self.bases[:1], change)
+
+    def _changed(
+        self, givens: Sequence[Given], bases: Sequence[dict[str, Any]], change: Mapping[str, Any]
+    ) -> Iterator[Instance]:
+        for given, base in itertools.product(givens, bases):
+            yield self._call({**self._on_branch(base, given), **change})
 
     # -- the branch -----------------------------------------------------------------------
 
@@ -193,12 +210,12 @@ class Trials:
                 yield from values(of)
                 yield from () if present else (None,)
             case WordOrKind(words=known, of=of):
-                yield from values(of)
                 yield from known
+                yield from values(of)
             case DimKind():
                 yield from (*(n for n in near if n >= 0), *_SIZES)
             case IntKind():
-                yield from (*near, *_SIZES, -1)
+                yield from (*near, *_SIZES[:-1], -1, _SIZES[-1])
             case IntTupleKind(length=length):
                 yield from ((n,) * length for n in (*near, *_SIZES))
             case ShapeKind():
@@ -238,6 +255,16 @@ class Trials:
         params = {name: values[name] for name in self.params}
         given = {i.name: values[i.name] for i in self.signature.indices}
         return Instance(self.signature, "trial", tuple(values["some"]), params, given)
+
+
+def _some(changes: Iterable[dict[str, Any]], count: int) -> Iterator[dict[str, Any]]:
+    """Of the changes of each name the first, and the last, which is the greatest of sizes."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for change in changes:
+        (name,) = change
+        by_name.setdefault(name, []).append(change)
+    for found in by_name.values():
+        yield from found if len(found) <= count else (*found[: count - 1], found[-1])
 
 
 def _keeps_invariants(form: Constructor, fields: Mapping[str, Any]) -> bool:
