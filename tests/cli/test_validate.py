@@ -235,3 +235,17 @@ def test_shared_types_are_counted(run, tmp_path) -> None:
     done = run("validate", "--no-code", str(path))
     assert done.exit_code == 0
     assert done.stdout.startswith("no findings: checked 1 shared type, 0 entries in 1 file")
+
+
+def test_a_word_of_the_language_is_explained(run) -> None:
+    text = run("validate", "--explain", "ceil_div").stdout
+    assert text.startswith("ceil_div (primitive)\n")
+    assert "    >>> ceil_div(7, 2)\n    4\n" in text
+    found = json.loads(run("validate", "--explain", "ceil_div", "--json").stdout)
+    assert found["means"][0]["examples"][0] == ["ceil_div(7, 2)", "4"]
+
+
+def test_a_code_that_is_a_word_too_is_explained_as_both(run) -> None:
+    text = run("validate", "--explain", "composition").stdout
+    assert "refused:" in text
+    assert "composition (key of the entry)" in text

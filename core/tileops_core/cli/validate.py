@@ -21,7 +21,8 @@ from tileops_core.cli.streams import write
 from tileops_core.validate import Counts, Finding, Report
 from tileops_core.validate import validate as find
 from tileops_core.validate.codes import CODES
-from tileops_core.validate.explain import explain
+from tileops_core.validate.explain import explain, explain_word
+from tileops_core.validate.language import topics, topics_named
 
 FORMATS = ("human", "json", "github")
 MOST = 20
@@ -32,14 +33,19 @@ MOST = 20
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
 @click.option("--format", "form", type=click.Choice(FORMATS), default="human", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--explain", "code", metavar="CODE", help="Say what a code means, and show a case.")
+@click.option(
+    "--explain",
+    "word",
+    metavar="CODE|WORD",
+    help="Say what a code means, or a word of the language, and show a case.",
+)
 @click.option("--no-code", is_flag=True, help="Look at entries only; import no op.")
 @click.option("--all", "every", is_flag=True, help=f"Show more than {MOST} findings of one file.")
 def validate(
     paths: tuple[str, ...],
     form: str,
     as_json: bool,
-    code: str | None,
+    word: str | None,
     no_code: bool,
     every: bool,
 ) -> int:
@@ -54,8 +60,8 @@ def validate(
             message = f"there is no file or folder {path!r}"
             raise click.UsageError(message, click.get_current_context())
     form = "json" if as_json else form
-    if code is not None:
-        return _explain(code, form)
+    if word is not None:
+        return _explain(word, form)
     with _progress(form) as progress:
         report = find(paths or None, code=not no_code, progress=progress)
     if form == "json":
@@ -68,14 +74,17 @@ def validate(
     return int(bool(report))
 
 
-def _explain(code: str, form: str) -> int:
-    one_of("code", code, tuple(CODES))
-    if form == "json":
-        print_json({"code": code, "meaning": CODES[code], "text": explain(code)})
-    else:
+def _explain(word: str, form: str) -> int:
+    one_of("code or word", word, (*CODES, *(topic.name for topic in topics())))
+    text = "\n\n".join(filter(None, (explain(word) if word in CODES else "", explain_word(word))))
+    if form != "json":
         page = Page()
-        for line in explain(code).splitlines():
+        for line in text.splitlines():
             page.line(line)
+    elif word in CODES:
+        print_json({"code": word, "meaning": CODES[word], "text": text})
+    else:
+        print_json({"word": word, "means": list(map(attrs.asdict, topics_named(word)))})
     return 0
 
 

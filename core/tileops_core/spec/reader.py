@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from tileops_core.spans import Span
+from tileops_core.spec import keys
 from tileops_core.spec.entries import (
     UNREADABLE,
     CaseEntry,
@@ -36,23 +37,18 @@ from tileops_core.spec.fields import (
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence
 
-_ENTRY = ("family", "status", "ref_api", "signature", "workloads", "roofline", "composition")
-_SIGNATURE = (
-    "forall", "params", "inputs", "outputs", "types", "let", "shape_rules", "dtype_combos",
-)  # fmt: skip
-_PARAM = ("type", "default", "kw_only")
-_TENSOR_PARAM = ("dtype", "shape", "optional", "kw_only")
-_INPUT = (
-    "dtype", "shape", "optional", "kw_only", "contiguous", "mutated", "write_only", "device",
-    "values", "requires",
-)  # fmt: skip
-_OUTPUT = ("dtype", "shape", "nullable", "buffer", "alias", "contiguous")
-_FAMILY = ("params", "match", "cases")
-_CASE = ("when", "is")
-_ROOFLINE = ("flops", "bytes", "func")
-_COMPOSITION = ("kind", "stages")
-_STAGE = ("name", "op", "optional")
-_ROW = ("label", "some", "dtype_cases", "small")
+_ENTRY = tuple(keys.ENTRY)
+_SIGNATURE = tuple(keys.SIGNATURE)
+_PARAM = tuple(keys.PARAM)
+_TENSOR_PARAM = tuple(keys.TENSOR_PARAM)
+_INPUT = tuple(keys.INPUT)
+_OUTPUT = tuple(keys.OUTPUT)
+_FAMILY = tuple(keys.FAMILY)
+_CASE = tuple(keys.CASE)
+_ROOFLINE = tuple(keys.ROOFLINE)
+_COMPOSITION = tuple(keys.COMPOSITION)
+_STAGE = tuple(keys.STAGE)
+_ROW = tuple(keys.ROW)
 SPEC_ONLY = "spec-only"
 STATUSES = ("implemented", SPEC_ONLY)
 

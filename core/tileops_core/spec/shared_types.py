@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import attrs
 
 from tileops_core.spans import Span
+from tileops_core.spec import keys
 from tileops_core.spec.entries import ConstructorEntry, SharedTypeEntry
 from tileops_core.spec.fields import Fields, text_of
 from tileops_core.spec.problems import Problem, Problems
@@ -26,7 +27,7 @@ from tileops_core.spec.yaml_nodes import Mapping as MappingNode
 FILE = "types.yaml"
 """The file's name, among those of the families."""
 
-_CONSTRUCTOR = ("python", "fields", "invariant")
+_CONSTRUCTOR = tuple(keys.CONSTRUCTOR)
 
 
 class SharedTypes:

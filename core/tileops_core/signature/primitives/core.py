@@ -116,6 +116,8 @@ def _ceil_div(number: Any, divisor: Any) -> Any:
 
     >>> ceil_div(7, 2)
     4
+    >>> ceil_div(-7, 2)
+    -3
     >>> ceil_div(7, 0)
     refused: ceil_div(7, 0) divides by zero
     """
@@ -320,7 +322,10 @@ CORE = (
     ),
     Primitive(
         "coalesce_dtype",
-        (Argument("given", is_maybe_dtype, "a dtype that may be None"), _DTYPE),
+        (
+            Argument("given", is_maybe_dtype, "a dtype that may be None"),
+            Argument("otherwise", is_dtype, "a dtype"),
+        ),
         _dtypes_joined,
         _coalesce_dtype,
     ),
