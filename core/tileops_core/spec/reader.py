@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from tileops_core.spans import Span
+from tileops_core.spec import keys
 from tileops_core.spec.entries import (
     UNREADABLE,
     CaseEntry,
@@ -36,24 +37,20 @@ from tileops_core.spec.fields import (
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence
 
-_ENTRY = ("family", "status", "ref_api", "signature", "workloads", "roofline", "composition")
-_SIGNATURE = (
-    "forall", "params", "inputs", "outputs", "types", "let", "shape_rules", "dtype_combos",
-)  # fmt: skip
-_PARAM = ("type", "default", "kw_only")
-_TENSOR_PARAM = ("dtype", "shape", "optional", "kw_only")
-_INPUT = (
-    "dtype", "shape", "optional", "kw_only", "contiguous", "mutated", "write_only", "device",
-    "values", "requires",
-)  # fmt: skip
-_OUTPUT = ("dtype", "shape", "nullable", "buffer", "alias", "contiguous")
-_FAMILY = ("params", "match", "cases")
-_CASE = ("when", "is")
-_ROOFLINE = ("flops", "bytes", "func")
-_COMPOSITION = ("kind", "stages")
-_STAGE = ("name", "op", "optional")
-_ROW = ("label", "some", "dtype_cases", "small")
-STATUSES = ("implemented", "spec-only")
+_ENTRY = tuple(keys.ENTRY)
+_SIGNATURE = tuple(keys.SIGNATURE)
+_PARAM = tuple(keys.PARAM)
+_TENSOR_PARAM = tuple(keys.TENSOR_PARAM)
+_INPUT = tuple(keys.INPUT)
+_OUTPUT = tuple(keys.OUTPUT)
+_FAMILY = tuple(keys.FAMILY)
+_CASE = tuple(keys.CASE)
+_ROOFLINE = tuple(keys.ROOFLINE)
+_COMPOSITION = tuple(keys.COMPOSITION)
+_STAGE = tuple(keys.STAGE)
+_ROW = tuple(keys.ROW)
+SPEC_ONLY = "spec-only"
+STATUSES = ("implemented", SPEC_ONLY)
 
 
 def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) -> Spec:
@@ -66,7 +63,7 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
         problems: Receives what is wrong; the Spec carries a copy of all of it.
     """
     fields = Fields(node, "the entry", _ENTRY, problems)
-    complete = node is not None
+    complete = isinstance(node, Mapping)
     for key in ("family", "status", "signature", "workloads") if complete else ():
         fields.require(key, span)
     signature = Fields(fields.node("signature"), "signature", _SIGNATURE, problems)
@@ -78,7 +75,7 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
     spec = Spec(
         op=op,
         family=fields.text("family") or "",
-        status=fields.text("status", STATUSES) or "spec-only",
+        status=fields.text("status", STATUSES) or SPEC_ONLY,
         ref_api=fields.text("ref_api"),
         forall=tuple(
             IndexEntry(name, kind, place)

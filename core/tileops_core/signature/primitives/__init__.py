@@ -13,6 +13,7 @@ from tileops_core.signature.primitives.model import (
     PrimitiveError,
     joined_number,
 )
+from tileops_core.signature.primitives.shapes import SHAPES
 
 __all__ = [
     "PRIMITIVES",
@@ -23,5 +24,7 @@ __all__ = [
     "joined_number",
 ]
 
-PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({p.name: p for p in (*CORE, *FAMILY)})
+PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(
+    {p.name: p for p in (*SHAPES, *CORE, *FAMILY)}
+)
 """Every primitive by its name."""

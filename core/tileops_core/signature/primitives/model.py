@@ -50,6 +50,9 @@ class Primitive:
     ``rest`` takes the arguments past ``args``, if any may follow, at least ``least`` of them;
     ``alone`` is what may stand there instead as the only one. ``optional`` arguments are given by
     keyword. ``explain`` says, for a predicate that does not hold, what is wrong with the values.
+
+    What it means stands in the docstring of ``run``, or in ``doc`` where that is Python's own:
+    sentences, then examples in the language behind ``>>>``, each with its value.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Primitive:
     alone: Argument | None = None
     optional: tuple[Argument, ...] = ()
     explain: Callable[..., PrimitiveError | None] | None = None
+    doc: str = ""
 
 
 def is_shape(kind: Kind) -> bool:
@@ -122,3 +126,8 @@ def joined_number(kinds: Sequence[Kind]) -> Kind:
     if all(is_int(kind) for kind in kinds):
         return INT
     return FLOAT
+
+
+def tuple_text(items: Sequence[Any]) -> str:
+    """A tuple as messages show it; its items may be symbolic."""
+    return "(" + ", ".join(map(str, items)) + ("," if len(items) == 1 else "") + ")"
