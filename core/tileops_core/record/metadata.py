@@ -58,4 +58,8 @@ def metadata_values(op: str, known: tuple[str, ...], given: Metadata | None, nam
 
 def _lists(values: Any) -> Any:
     """Nested sequences as nested lists of their own."""
-    return values if isinstance(values, int) else [_lists(value) for value in values]
+    if isinstance(values, int):
+        return values
+    if len(values) and isinstance(values[0], int):  # a million of them in one go
+        return list(values)
+    return [_lists(value) for value in values]

@@ -66,7 +66,7 @@ def _in_range(values: Values, low: int, high: int) -> Violation | None:
 
 def _rows(values: Values, place: tuple[int, ...] = ()) -> Any:
     """The innermost sequences and where they stand."""
-    if len(values) and isinstance(values[0], Sequence):
+    if len(values) and not isinstance(values[0], int):
         for i, part in enumerate(values):
             yield from _rows(part, (*place, i))
     else:
