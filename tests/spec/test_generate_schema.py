@@ -80,10 +80,22 @@ def test_what_the_reader_refuses_for_its_keys_does_not_fit(validator, code):
         {"roofline": "{flop: 1}"},
         {"composition": "{kind: chain, stages: []}"},
         {"signature.dtype_combos": "- T"},
+        {"signature.dtype_combos": "[]"},
+        {"family": "Probe"},
+        {"family": "class"},
+        {"signature.let": "class: M"},
+        {"signature.let": "_L: M"},
     ],
 )
 def test_wrong_keys_and_types_do_not_fit(validator, changes):
     assert errors(validator, entry_text(changes)) != []
+
+
+@pytest.mark.parametrize("op", ["A-BFwdOp", "aFwdOp", "FwdOp", "ÄFwdOp", "AFwd", "AFwdOp x"])
+def test_what_no_class_can_be_called_does_not_fit(validator, op):
+    text = entry_text()
+    assert errors(validator, text) == []
+    assert errors(validator, text.replace("ProbeFwdOp", op)) != []
 
 
 def test_every_object_lists_all_its_keys(validator):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from tileops_core.signature.kinds import (
     is_int,
     is_number,
 )
+from tileops_core.signature.members import OP_MEMBERS
 from tileops_core.signature.metadata import MetadataChecker, check_row_only, row_only_indices
 from tileops_core.signature.model import (
     REQUIRED,
@@ -46,6 +46,7 @@ from tileops_core.spans import Span
 from tileops_core.spec.catalogue import shared_types
 from tileops_core.spec.entries import (
     UNREADABLE,
+    IndexEntry,
     InputEntry,
     OutputEntry,
     ParamEntry,
@@ -53,10 +54,9 @@ from tileops_core.spec.entries import (
     TensorEntry,
 )
 from tileops_core.spec.expressions import Expr, FamilyUse, Name
+from tileops_core.spec.names import is_dotted
 from tileops_core.spec.shared_types import SharedTypes
 from tileops_core.suggest import did_you_mean
-
-_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)+", re.ASCII)
 
 # The constructor's own names, a constant of the language, and what generated code calls.
 _RESERVED = frozenset(
@@ -111,7 +111,10 @@ class _Builder:
         self._check_param_order(params)
         inputs = tuple(self._input(entry, families) for entry in spec.inputs)
         outputs = tuple(self._output(entry, families) for entry in spec.outputs)
-        families.note_unused()
+        if all(tensor.shape is not None for tensor in self.tensors) and not spec.left_out & {
+            "inputs", "outputs", "params",
+        }:  # fmt: skip
+            families.note_unused()
         combos = build_combos(spec.dtype_combos, self.indices, self.params, problems)
         rules = tuple(self._rules(combos))
         roofline = self._roofline()
@@ -155,9 +158,8 @@ class _Builder:
         try:
             return index_kind(kind.value)
         except TypeTextError as error:
-            self.problems.add(
-                "unknown-type", f"{kind.value!r} is no kind of an index", kind.span, str(error)
-            )
+            message, hint = error.told(f"{kind.value!r} is no kind of an index")
+            self.problems.add("unknown-type", message, kind.span, hint)
             return None
 
     def _param_kind(self, entry: ParamEntry) -> Kind | None:
@@ -168,12 +170,8 @@ class _Builder:
         try:
             return param_kind(entry.type.value, self.shared)
         except TypeTextError as error:
-            self.problems.add(
-                "unknown-type",
-                f"{entry.name}: {entry.type.value!r} is no type of a parameter",
-                entry.type.span,
-                str(error),
-            )
+            message, hint = error.told(f"{entry.type.value!r} is no type of a parameter")
+            self.problems.add("unknown-type", f"{entry.name}: {message}", entry.type.span, hint)
             return None
 
     def _check_names(self) -> None:
@@ -208,6 +206,13 @@ class _Builder:
                         entry.span,
                         "self, target, inf and dtype names are not declared, and out only where "
                         "the caller passes it",
+                    )
+                elif entry.name in OP_MEMBERS and noun in ("a parameter", "an input"):
+                    self.problems.add(
+                        "bad-name",
+                        f"{noun} {entry.name!r} would hide what every op has under this name",
+                        entry.span,
+                        "give it another name",
                     )
 
     def _param(self, entry: ParamEntry, families: Families) -> Param:
@@ -278,6 +283,8 @@ class _Builder:
         elif entry.dtype is not None:
             self.checker.expect(entry.dtype, lambda kind: isinstance(kind, DTypeKind), "a dtype")
         shape = families.expand(entry.shape, self.checker) if entry.shape else ()
+        if shape and isinstance(entry.shape, FamilyUse):
+            self._check_discriminants(entry.name, families.discriminants(entry.shape))
         for case in shape:
             for axis in case.axes:
                 self.degrees.check(axis)
@@ -291,6 +298,36 @@ class _Builder:
             "dtype_span": entry.dtype_span,
             "shape_span": entry.shape_span,
         }
+
+    def _check_discriminants(self, name: str, found: Iterable[Expr]) -> None:
+        """Note discriminants that hang on what only the shapes of a call tell."""
+        told: set[Span] = set()
+        for discriminant in found:
+            late = sorted(n for n in self._behind(discriminant) if self._is_length(n))
+            if late and discriminant.span not in told:
+                told.add(discriminant.span)
+                self.problems.add(
+                    "family-match",
+                    f"{name}: the case hangs on {late[0]}, which has no finitely many values",
+                    discriminant.span,
+                    "a discriminant is settled at construction, or by which tensors are there and "
+                    "what their dtypes are: a parameter, present(t), T == float16",
+                )
+
+    def _behind(self, expr: Expr) -> set[str]:
+        """The names an expression reads, and those that quantities among them read."""
+        lets = {entry.name: entry.expr for entry in self.spec.lets if entry.expr is not None}
+        found: set[str] = set()
+        todo = set(names_in(expr))
+        while todo:
+            name = todo.pop()
+            found.add(name)
+            todo |= (names_in(lets[name]) if name in lets else set()) - found
+        return found
+
+    def _is_length(self, name: str) -> bool:
+        """Whether a name is an index that the lengths of tensors tell, or a row's list."""
+        return name in self.indices and not isinstance(self.indices[name], DTypeKind | None)
 
     def _is_unknown_dtype(self, name: str) -> bool:
         return name not in self.kinds and name not in DTYPES
@@ -378,7 +415,7 @@ class _Builder:
                     "divide with // or ceil_div, and keep floats out",
                 )
             self.degrees.check(expr)
-        if entry.func is not None and not _DOTTED.fullmatch(entry.func):
+        if entry.func is not None and not is_dotted(entry.func):
             self.problems.add(
                 "wrong-value",
                 f"roofline: func is {entry.func!r}, the dotted name of a function is due",
@@ -389,7 +426,8 @@ class _Builder:
 
     def _check_sources(self, tensors: tuple[Input, ...]) -> frozenset[str]:
         """Note indices that nothing gives a value; the result are those that only rows give."""
-        if any(entry.shape is None or entry.dtype is None for entry in self.given):
+        unread = any(entry.shape is None or entry.dtype is None for entry in self.given)
+        if unread or self.spec.left_out & {"inputs", "params", "let"}:
             return frozenset()  # what could not be read may carry any of them
         carried: set[str] = set()
         for entry in tensors:
@@ -411,14 +449,31 @@ class _Builder:
                     f"take {index.name} out of forall and write it below let",
                 )
             else:
-                self.problems.add(
-                    "unsourced-index",
-                    f"no input carries {index.name}, so no call gives it a value",
-                    index.span,
-                    "make it a parameter, or a let",
-                )
+                self._note_unsourced(index, carried)
 
         return row_only
+
+    def _note_unsourced(self, index: IndexEntry, carried: set[str]) -> None:
+        """Note an index that no input carries; behind a quantity, it is not carried but hidden."""
+        lets = sorted(entry.name for entry in self.spec.lets if entry.name in carried)
+        for name in lets:
+            entry = next(e for e in self.spec.lets if e.name == name)
+            if entry.expr is not None and index.name in self._behind(entry.expr):
+                self.problems.add(
+                    "unsourced-index",
+                    f"inputs carry {index.name} inside let {name} only, and no tensor is solved "
+                    "for what stands in a let",
+                    index.span,
+                    f"write the expression of {name} among the axes itself, or make the axis the "
+                    "index",
+                )
+                return
+        self.problems.add(
+            "unsourced-index",
+            f"no input carries {index.name}, so no call gives it a value",
+            index.span,
+            "name it in an input's shape or dtype, make it a parameter or a let, or take it out",
+        )
 
     def _entry(self, name: str) -> InputEntry:
         return next(entry for entry in self.given if entry.name == name)

@@ -8,6 +8,7 @@ import re
 from tileops_core.signature.model import Composition, Stage
 from tileops_core.signature.problems import Problems
 from tileops_core.spec.entries import Spec
+from tileops_core.spec.names import is_op
 
 _STAGE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
@@ -39,12 +40,12 @@ def build_composition(spec: Spec, problems: Problems) -> Composition | None:
         seen.setdefault(name, stage.name.span.where)
         if op == spec.op:
             problems.add("composition", f"{op} is a stage of itself", stage.op.span)
-        elif not op.endswith(("FwdOp", "BwdOp")):
+        elif not is_op(op):
             problems.add(
                 "composition",
                 f"{op!r} is no op",
                 stage.op.span,
-                "the names of ops end in FwdOp or BwdOp",
+                "the names of ops are those of classes, and end in FwdOp or BwdOp",
             )
     stages = tuple(Stage(s.name.value, s.op.value, s.optional, s.span) for s in entry.stages)
     return Composition(stages, entry.span)

@@ -81,8 +81,9 @@ class Families:
 
     def note_unused(self) -> None:
         """Note families that no shape applies; to be called when all shapes are expanded."""
+        unread = any(case.shape is None for entry in self.entries.values() for case in entry.cases)
         for name, entry in self.entries.items():
-            if name not in self._used:
+            if name not in self._used and not unread:
                 self.problems.add("unused", f"no shape applies the type family {name}", entry.span)
 
     def _param_kinds(self, entry: FamilyEntry) -> dict[str, Kind | None]:
@@ -92,12 +93,8 @@ class Families:
                 kinds[name] = family_param_kind(kind.value, self.shared)
             except TypeTextError as error:
                 kinds[name] = None
-                self.problems.add(
-                    "unknown-type",
-                    f"{entry.name}: {name} is of type {kind.value!r}",
-                    kind.span,
-                    str(error),
-                )
+                message, hint = error.told(f"{name} is of type {kind.value!r}")
+                self.problems.add("unknown-type", f"{entry.name}: {message}", kind.span, hint)
         return kinds
 
     def _check(self, entry: FamilyEntry) -> None:
@@ -201,6 +198,29 @@ class Families:
                     found.append((family, values, _all_of(more, case.span)))
         return found
 
+    def discriminants(self, use: FamilyUse) -> Iterator[Expr]:
+        """What decides on the cases of a well-formed application, and of the families within."""
+        entry = self.entries[use.family]
+        arguments = dict(zip(self.kinds[use.family], use.args, strict=True))
+        yield from (arguments[name.value] for name in entry.match if name.value in arguments)
+        for _, _, inner in self._applied(use):
+            if isinstance(inner, FamilyUse):
+                yield from self.discriminants(inner)
+
+    def taken(self, use: FamilyUse) -> Iterator[tuple[CaseEntry, Expr | None]]:
+        """The cases that an application may come to, and when; those of the families within too.
+
+        None stands for always.
+        """
+        if use.family not in self.entries or use.family in self._circular:
+            return
+        for case, when, inner in self._applied(use):
+            yield case, _all_of(when, use.span)
+            if isinstance(inner, FamilyUse):
+                for within, condition in self.taken(inner):
+                    more = [*when, condition] if condition is not None else when
+                    yield within, _all_of(more, use.span)
+
     def _cycles(self) -> frozenset[str]:
         """The families that apply themselves, directly or through others."""
         applies = {
@@ -232,7 +252,7 @@ class Families:
         if len(kinds) != len(use.args):
             self.problems.add(
                 "arguments",
-                f"{use.family} takes {len(kinds)} arguments ({', '.join(kinds)}), here are "
+                f"{use.family} takes {len(kinds)} arguments ({', '.join(kinds)}) and is given "
                 f"{len(use.args)}",
                 use.span,
             )

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from tileops_core.signature.kinds import Kind, TensorKind, is_int
-from tileops_core.signature.primitives import Argument
+from tileops_core.signature.primitives import Argument, usage
 from tileops_core.signature.primitives.families import LAYOUT
 
 Values: TypeAlias = Sequence[Any]
@@ -44,6 +44,11 @@ class Predicate:
     check: Callable[..., Violation | None]
     rank: int | None = 1
     settles: Callable[[Values], int] | None = None
+
+    @property
+    def usage(self) -> str:
+        """How it is called: its arguments in their order, and what each may be."""
+        return usage(self.name, self.args)
 
 
 def _in_range(values: Values, low: int, high: int) -> Violation | None:

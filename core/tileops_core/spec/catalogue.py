@@ -17,7 +17,7 @@ from tileops_core.spans import Span
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.problems import Problem, Problems, manifest_error
 from tileops_core.spec.python_nodes import given_entry
-from tileops_core.spec.reader import read_entry
+from tileops_core.spec.reader import may_be_entry, read_entry
 from tileops_core.spec.shared_types import FILE, SharedTypes
 from tileops_core.spec.text_files import UnreadableFileError, read_text
 from tileops_core.spec.yaml_nodes import (
@@ -57,7 +57,10 @@ class ManifestFile:
 
     def has_entry(self, op: str) -> bool:
         """Whether what stands below a key among :attr:`ops` can be an entry."""
-        return isinstance(self._raw[op].value, yaml.MappingNode)
+        value = self._raw[op].value
+        if not isinstance(value, yaml.MappingNode):
+            return False
+        return may_be_entry(op, (str(key.value) for key, _ in value.value))
 
     def load(self, op: str) -> Spec:
         """The entry of an op that is among :attr:`ops`; its problems are on the Spec."""

@@ -239,7 +239,10 @@ class RooflineEntry:
 
 @attrs.frozen(slots=True, eq=False)
 class RowEntry:
-    """A workload row; ``values`` holds parameters and indices alike."""
+    """A workload row; ``values`` holds parameters and indices alike.
+
+    Of one that is not ``whole``, something is there that could not be read.
+    """
 
     label: Written
     values: Mapping[str, Written]
@@ -247,11 +250,15 @@ class RowEntry:
     dtype_cases: tuple[Mapping[str, Written], ...]
     small: Mapping[str, Written] | None
     span: Span
+    whole: bool = True
 
 
 @attrs.frozen(slots=True, eq=False)
 class Spec:
-    """One entry of a manifest file."""
+    """One entry of a manifest file.
+
+    ``left_out`` are the keys of the signature below which something could not be taken in.
+    """
 
     op: str
     family: str
@@ -270,3 +277,4 @@ class Spec:
     workloads: tuple[RowEntry, ...]
     span: Span
     problems: tuple[Problem, ...] = ()
+    left_out: frozenset[str] = frozenset()

@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from tileops_core.spec import keys, reader
+from tileops_core.spec import keys, names, reader
 from tileops_core.spec.entries import (
     CaseEntry,
     CompositionEntry,
@@ -32,7 +32,6 @@ from tileops_core.spec.entries import (
 
 NAME = "entry.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_NAME = "^[A-Za-z][A-Za-z0-9_]*$"
 
 _TEXT = {"type": "string"}
 _FLAG = {"type": "boolean"}
@@ -60,6 +59,7 @@ _FIELDS = {"let": "lets", "shape_rules": "rules", "is": "shape"}
 """The fields that are not called as their key is."""
 
 _FIXED: dict[str, Any] = {
+    "family": {"type": "string", "pattern": names.FAMILY},
     "status": {"enum": list(reader.STATUSES)},
     "device": {"enum": ["cpu"]},
     "buffer": {"enum": ["out"]},
@@ -82,7 +82,7 @@ def schema() -> dict[str, Any]:
         "description": "Entries of operators, by their names.",
         "type": "object",
         "minProperties": 1,
-        "propertyNames": {"pattern": "(FwdOp|BwdOp)$"},
+        "propertyNames": {"pattern": names.OP},
         "additionalProperties": _entry(),
     }
 
@@ -139,7 +139,7 @@ def _signature() -> dict[str, Any]:
         "outputs": _named(_object(keys.OUTPUT, OutputEntry, {}, tensor)),
         "types": _named(family),
         "let": _named(_EXPRESSION),
-        "dtype_combos": _list(_DTYPES),
+        "dtype_combos": {**_list(_DTYPES), "minItems": 1},
     }
     return _object(keys.SIGNATURE, Spec, parts, ("outputs",))
 
@@ -186,7 +186,7 @@ def _object(
 def _named(value: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "propertyNames": {"pattern": _NAME},
+        "propertyNames": {"pattern": names.DECLARED},
         "additionalProperties": value,
     }
 

@@ -70,8 +70,9 @@ class _GivenMapping(Mapping):
 
     __slots__ = ("_span",)
 
-    def __init__(self, entries: dict[str, tuple[Scalar, AnyNode]], span: Span) -> None:
+    def __init__(self, entries: dict[str, tuple[Scalar, AnyNode]], span: Span, whole: bool) -> None:
         self.entries = entries
+        self.whole = whole
         self._span = span
 
     @property
@@ -164,7 +165,7 @@ class _Reader:
             node = self.node(item, below, name, inside)
             if node is not None:
                 entries[key] = (_GivenScalar(key, False, "", place), node)
-        return _GivenMapping(entries, span)
+        return _GivenMapping(entries, span, len(entries) == len(value))
 
     def _scalar(self, value: Any, keys: str, name: str, span: Span) -> AnyNode | None:
         if type(value) is str:
@@ -173,6 +174,7 @@ class _Reader:
         if text is not None:
             return _GivenScalar(text, True, name, span)
         sort = type(value)
+        code = "too-large" if sort is int else "wrong-value"
         if sort is int:
             message = f"{_called(keys)} is an int of more than 63 bits, which no entry has"
         elif sort is float:
@@ -180,7 +182,7 @@ class _Reader:
         else:
             of = sort.__qualname__ if sort.__module__ == "builtins" else _dotted(sort)
             message = f"{_called(keys)} is {_written(value)}, of type {of}"
-        self._problems.add("wrong-value", message, span, _PLAIN)
+        self._problems.add(code, message, span, _PLAIN)
         return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from tileops_core.spans import Span
@@ -34,6 +36,7 @@ from tileops_core.spec.fields import (
     text_of,
     text_or_empty,
 )
+from tileops_core.spec.names import family_problem, is_op, op_problem
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence
 
@@ -53,6 +56,11 @@ SPEC_ONLY = "spec-only"
 STATUSES = ("implemented", SPEC_ONLY)
 
 
+def may_be_entry(op: str, below: Iterable[str]) -> bool:
+    """Whether a file's key may be meant as an op, by its name or by some of the keys below it."""
+    return is_op(op) or not set(_ENTRY).isdisjoint(below)
+
+
 def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) -> Spec:
     """An entry's node as a Spec.
 
@@ -62,19 +70,30 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
         span: Where the key stands.
         problems: Receives what is wrong; the Spec carries a copy of all of it.
     """
+    misnamed = op_problem(op, span) if node is not None else None
+    if misnamed is not None:
+        problems.note(misnamed)
+        if not isinstance(node, Mapping) or not may_be_entry(op, node.entries):
+            node = None  # what is no entry at all has no faults of one
     fields = Fields(node, "the entry", _ENTRY, problems)
-    complete = isinstance(node, Mapping)
-    for key in ("family", "status", "signature", "workloads") if complete else ():
+    for key in ("family", "status", "signature", "workloads") if node is not None else ():
         fields.require(key, span)
     signature = Fields(fields.node("signature"), "signature", _SIGNATURE, problems)
     if fields.has("signature"):
         signature.require("outputs", span, "an op without outputs has the line outputs: {}")
     rows = [_row(item, problems) for item in fields.items("workloads")]
-    if fields.has("workloads") and not rows:
+    if fields.is_empty_list("workloads"):
         problems.add("missing-key", "workloads has no row", fields.place("workloads") or span)
+    if signature.is_empty_list("dtype_combos"):
+        problems.add(
+            "missing-key",
+            "dtype_combos has no row, so no dtypes go together",
+            signature.place("dtype_combos") or span,
+            "leave it out where any dtypes go together",
+        )
     spec = Spec(
         op=op,
-        family=fields.text("family") or "",
+        family=_family_of(fields, problems),
         status=fields.text("status", STATUSES) or SPEC_ONLY,
         ref_api=fields.text("ref_api"),
         forall=tuple(
@@ -82,22 +101,33 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
             for name, place, value in signature.named("forall")
             if (kind := text_of(value, f"the kind of {name}", problems))
         ),
-        params=tuple(_param(*item, problems) for item in signature.named("params")),
-        inputs=tuple(_input(*item, problems) for item in signature.named("inputs")),
-        outputs=tuple(_output(*item, problems) for item in signature.named("outputs")),
-        types=tuple(_family(*item, problems) for item in signature.named("types")),
+        params=tuple(_param(*item, problems) for item in signature.mappings("params")),
+        inputs=tuple(_input(*item, problems) for item in signature.mappings("inputs")),
+        outputs=tuple(_output(*item, problems) for item in signature.mappings("outputs")),
+        types=tuple(_family(*item, problems) for item in signature.mappings("types")),
         lets=tuple(
             LetEntry(name, expression_of(value, f"let {name}", problems), place)
             for name, place, value in signature.named("let")
         ),
         rules=tuple(rule_of(item, problems) for item in signature.items("shape_rules")),
         dtype_combos=tuple(_combo(item, problems) for item in signature.items("dtype_combos")),
+        left_out=frozenset(signature.left_out),
         composition=_composition(fields, problems),
         roofline=_roofline(fields, problems),
-        workloads=tuple(row for row in rows if row),
+        workloads=tuple(rows),
         span=span,
     )
     return _with_problems(spec, problems)
+
+
+def _family_of(fields: Fields, problems: Problems) -> str:
+    written = fields.written_text("family")
+    if written is None:
+        return ""
+    misnamed = family_problem(written.value, written.span)
+    if misnamed is not None:
+        problems.note(misnamed)
+    return str(written.value)
 
 
 def _with_problems(spec: Spec, problems: Problems) -> Spec:
@@ -317,21 +347,33 @@ def _roofline(fields: Fields, problems: Problems) -> RooflineEntry | None:
     )
 
 
-def _row(node: AnyNode, problems: Problems) -> RowEntry | None:
+def _row(node: AnyNode, problems: Problems) -> RowEntry:
+    before = len(problems)
+    row = _row_of(node, problems)
+    whole = len(problems) == before and _is_whole(node)
+    return row if whole else attrs.evolve(row, whole=False)
+
+
+def _is_whole(node: AnyNode) -> bool:
+    """Whether nothing was left out of a value when it became a node."""
+    if isinstance(node, Mapping):
+        return node.whole and all(_is_whole(value) for _, value in node.entries.values())
+    return not isinstance(node, Sequence) or all(map(_is_whole, node.items))
+
+
+def _row_of(node: AnyNode, problems: Problems) -> RowEntry:
     if not isinstance(node, Mapping):
         problems.add("wrong-value", f"a workload row is {node.kind}, a mapping is due", node.span)
-        return None
-    fields = Fields(node, "the row", (*_ROW, *node.entries), problems)
-    if not fields.require("label", node.span):
-        return None
-    label = fields.written_text("label")
-    if label is None:
-        return None
-    what = f"row {label.value}"
+    given = node.entries if isinstance(node, Mapping) else ()
+    fields = Fields(node if given else None, "the row", (*_ROW, *given), problems)
+    if isinstance(node, Mapping) and "label" not in given:
+        problems.add("missing-key", "the row has no 'label'", node.span)
+    label = fields.written_text("label") or Written("", node.span)
+    what = f"row {label.value}".rstrip()
     small = fields.node("small")
     return RowEntry(
         label=label,
-        values=bindings(node, what, problems, without=_ROW),
+        values=bindings(node, what, problems, without=_ROW) if given else {},
         some=tuple(
             name for item in fields.items("some") if (name := text_of(item, what, problems))
         ),

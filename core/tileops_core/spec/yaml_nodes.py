@@ -146,13 +146,23 @@ class Sequence(Node):
 
 
 class Mapping(Node):
-    """Keys and values in the order of the text; keys are unique."""
+    """Keys and values in the order of the text; keys are unique.
 
-    __slots__ = ("entries",)
+    Of one that is not ``whole``, a key or a value could not be kept.
+    """
 
-    def __init__(self, source: Source, raw: Any, entries: dict[str, tuple[Scalar, AnyNode]]):
+    __slots__ = ("entries", "whole")
+
+    def __init__(
+        self,
+        source: Source,
+        raw: Any,
+        entries: dict[str, tuple[Scalar, AnyNode]],
+        whole: bool = True,
+    ) -> None:
         super().__init__(source, raw)
         self.entries = entries
+        self.whole = whole
 
     @property
     def kind(self) -> str:
@@ -165,6 +175,10 @@ AnyNode: TypeAlias = "Scalar | Sequence | Mapping"
 
 class Trap(Exception):
     """A plain scalar that does not mean what it looks like; says what to write."""
+
+
+class TooLarge(Trap):
+    """A number that means what it looks like, and is greater than any of an entry."""
 
 
 _INT = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
@@ -199,7 +213,7 @@ def value_of(scalar: Scalar) -> bool | int | float | str | None:
         return text
     if _INT.fullmatch(text):
         if len(text) > 20 or abs(int(text)) >= _MAX_INT:
-            raise Trap("no number of an entry has more than 63 bits")
+            raise TooLarge("no number of an entry has more than 63 bits")
         return int(text)
     if _FLOAT.fullmatch(text):
         return float(text)
@@ -285,7 +299,7 @@ def _refused_character(error: Exception) -> str | None:
 
 def convert(source: Source, raw: Any, problems: Problems, depth: int = 0) -> AnyNode | None:
     """A PyYAML node and all below it as ours; what cannot be kept is reported and left out."""
-    if refuse_mark(source, raw, problems):
+    if refuse_mark(source, raw, problems) and not isinstance(raw, yaml.ScalarNode):
         return None
     if isinstance(raw, yaml.ScalarNode):
         return Scalar(source, raw)
@@ -298,9 +312,11 @@ def convert(source: Source, raw: Any, problems: Problems, depth: int = 0) -> Any
         items = [convert(source, item, problems, depth + 1) for item in raw.value]
         return Sequence(source, raw, [item for item in items if item is not None])
     entries: dict[str, tuple[Scalar, AnyNode]] = {}
+    whole = True
     for raw_key, raw_value in raw.value:
         key = key_of(source, raw_key, problems)
         if key is None:
+            whole = False
             continue
         value = convert(source, raw_value, problems, depth + 1)
         if key.text in entries:
@@ -313,7 +329,9 @@ def convert(source: Source, raw: Any, problems: Problems, depth: int = 0) -> Any
             )
         elif value is not None:
             entries[key.text] = (key, value)
-    return Mapping(source, raw, entries)
+        else:
+            whole = False
+    return Mapping(source, raw, entries, whole)
 
 
 def key_of(source: Source, raw: Any, problems: Problems) -> Scalar | None:

@@ -12,6 +12,7 @@ from tileops_core.signature.model import Signature
 from tileops_core.signature.operators import operators
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.settled import Settled, settled_by
+from tileops_core.signature.solving import presence
 from tileops_core.signature.steps import Solution, TensorStep
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Expr
@@ -89,6 +90,10 @@ class _Checker:
             yield _Reader(f"let {let.name}", (let.expr,), let.span)
         for rule in self.signature.rules:
             yield _Reader(f"the refinement {rule.text}", (rule.expr,), rule.span)
+        for item in self.signature.inputs:
+            for requirement in item.requires:
+                what = f"{item.name}: {requirement.text}"
+                yield _Reader(what, (requirement.call,), requirement.span, presence(item))
         roofline = self.signature.roofline
         for cost in (roofline.flops, roofline.bytes) if roofline else ():
             if cost is not None:

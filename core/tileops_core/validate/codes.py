@@ -15,6 +15,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "file-suffix": "A file that looks like a spec file has another suffix than .yaml.",
         "library-fault": "The checks themselves failed on an entry; nothing is known of it.",
         "stale-data": "Data generated from the manifest is older than the manifest.",
+        "constant": "A refinement, or another condition, holds for every call or for none.",
+        "unreachable": "No call that the entry accepts has this dtype, or takes this case.",
         "no-branch": "The refinements allow no combination of the discriminants that they read.",
         "too-many-branches": "Conditions read more discriminants together than can be gone "
         "through one by one.",

@@ -11,8 +11,10 @@ from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.solving import solve
 from tileops_core.spec.entries import Spec
+from tileops_core.spec.names import is_dotted
 from tileops_core.spec.shared_types import SharedTypes
 from tileops_core.validate.branch_checks import check_branches
+from tileops_core.validate.idle_checks import check_constants, check_idle
 from tileops_core.validate.reduce import reduced
 from tileops_core.validate.report import Counts
 from tileops_core.validate.row_checks import check_rows
@@ -47,14 +49,17 @@ def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
     signature, problems = build(spec, types)
     _check_ref_api(spec, problems)
     if signature is not None:
-        rows = _check(signature, problems, counts)
-        notes = check_values(signature, rows, problems, counts)
+        checked = check_constants(signature, problems)
+        check_idle(checked, spec, types, problems)
+        rows = _check(checked, problems, counts)
+        notes = check_values(checked, rows, problems, counts)
         return Checked(spec, signature, tuple(problems), counts, notes)
     kept = reduced(spec, types, tuple(problems))
     if kept is not None:
         more = Problems()
-        rows = _check(kept.signature, more, counts)
-        check_values(kept.signature, rows, more, Counts())  # what was dropped may be what reaches
+        left = check_constants(kept.signature, more)
+        rows = _check(left, more, counts)
+        check_values(left, rows, more, Counts())  # what was dropped may be what reaches
         for problem in more:
             if kept.stands(problem):
                 problems.add(problem.code, problem.message, problem.span, problem.hint)
@@ -79,8 +84,7 @@ def rules_in(spec: Spec) -> int:
 
 def _check_ref_api(spec: Spec, problems: Problems) -> None:
     name = spec.ref_api
-    parts = name.split(".") if name is not None else []
-    if name is not None and (len(parts) < 2 or not all(map(str.isidentifier, parts))):
+    if name is not None and not is_dotted(name):
         problems.add(
             "ref-api",
             f"ref_api {name!r} is no dotted name",

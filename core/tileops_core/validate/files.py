@@ -212,15 +212,7 @@ class Files:
         self._seen.setdefault(spec.op, path)
 
     def _check_file(self, spec: Spec, due: str, file: str) -> None:
-        """What a file's name, and that of the op in it, must be; ``due`` has the right suffix."""
-        if not spec.op.endswith(("FwdOp", "BwdOp")):
-            self._note(
-                "op-name",
-                f"{spec.op} ends in neither FwdOp nor BwdOp",
-                spec.span,
-                "say in the name which direction the op computes",
-                spec.op,
-            )
+        """What a file's name must be; ``due`` has the right suffix."""
         if spec.family and not family_fits(spec.family, due):
             self._note(
                 "file-family",

@@ -39,7 +39,6 @@ from tileops_core.signature.metadata import ROW_FUNCTIONS
 from tileops_core.signature.predicates import PREDICATES, Predicate
 from tileops_core.signature.primitives import (
     PRIMITIVES,
-    Argument,
     Primitive,
     PrimitiveError,
     joined_number,
@@ -203,26 +202,10 @@ def _functions() -> Iterator[Topic]:
             meaning, examples = _parts(text or "")
             if isinstance(function, Generator) and function.random:
                 meaning = (*meaning, "What is drawn depends on the seed of the workload.")
-            called = _called(function)
+            called = function.usage
             if isinstance(function, Primitive) and group == "primitive":
                 called += f" gives {_result(function, [text for text, _ in examples])}"
             yield Topic(group, function.name, meaning, examples, called)
-
-
-def _called(function: Primitive | Generator | Predicate) -> str:
-    takes = ", ".join(map(_argument, function.args))
-    if not isinstance(function, Primitive):
-        return f"{function.name}({takes})"
-    if function.rest is not None:
-        takes = ", ".join([*[_argument(function.rest)] * max(function.least, 1), "..."])
-    if function.optional:
-        takes += "".join(f", {a.name}={a.noun}" for a in function.optional)
-    ways = f"{function.name}({takes})"
-    return f"{ways} or {function.name}({_argument(function.alone)})" if function.alone else ways
-
-
-def _argument(argument: Argument) -> str:
-    return f"{argument.name}: {argument.noun}"
 
 
 # -- examples -----------------------------------------------------------------------------

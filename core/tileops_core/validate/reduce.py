@@ -12,7 +12,7 @@ from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem
 from tileops_core.spans import Span
-from tileops_core.spec.entries import UNREADABLE, FamilyEntry, ParamEntry, Spec
+from tileops_core.spec.entries import UNREADABLE, FamilyEntry, ParamEntry, RowEntry, Spec
 from tileops_core.spec.problems import CODES as READER
 from tileops_core.spec.shared_types import SharedTypes
 
@@ -28,7 +28,7 @@ _REMOVABLE = frozenset(
 
 _ROWS = frozenset({"row", "rule-unchecked"})
 _BRANCHES = frozenset({"branch-unsettled", "effect-branch", "no-value"})
-_REST = frozenset({"unsolved", "no-branch", "too-many-branches"})
+_REST = frozenset({"unsolved", "no-branch", "too-many-branches", "constant"})
 """Codes of later checks."""
 
 
@@ -86,6 +86,8 @@ def _is_complete(item: Any) -> bool:
         return bool(item.type.value) and written and _is_complete(item.tensor)
     if isinstance(item, FamilyEntry):
         return all(case.shape is not None for case in item.cases)
+    if isinstance(item, RowEntry):
+        return item.whole
     needed = ("dtype", "shape", "optional", "mutated", "expr", "flops")
     if getattr(item, "values", None) is UNREADABLE:
         return False

@@ -12,6 +12,7 @@ from tileops_core.signature.primitives.model import (
     Primitive,
     PrimitiveError,
     joined_number,
+    usage,
 )
 from tileops_core.signature.primitives.shapes import SHAPES
 
@@ -22,6 +23,7 @@ __all__ = [
     "PrimitiveError",
     "bytes_of",
     "joined_number",
+    "usage",
 ]
 
 PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(

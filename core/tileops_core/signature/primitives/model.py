@@ -42,6 +42,14 @@ class Argument:
     accepts: Callable[[Kind], bool]
     noun: str
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.noun}"
+
+
+def usage(name: str, args: Sequence[object]) -> str:
+    """How a function is called: ``ceil_div(number: an int, divisor: an int)``."""
+    return f"{name}({', '.join(map(str, args))})"
+
 
 @attrs.frozen(slots=True)
 class Primitive:
@@ -65,6 +73,14 @@ class Primitive:
     optional: tuple[Argument, ...] = ()
     explain: Callable[..., PrimitiveError | None] | None = None
     doc: str = ""
+
+    @property
+    def usage(self) -> str:
+        """How it is called: its arguments in their order, and what each may be."""
+        rest = [*[self.rest] * max(self.least, 1), "..."] if self.rest else []
+        optional = [f"{argument.name}={argument.noun}" for argument in self.optional]
+        text = usage(self.name, [*self.args, *rest, *optional])
+        return f"{text} or {usage(self.name, [self.alone])}" if self.alone else text
 
 
 def is_shape(kind: Kind) -> bool:
