@@ -12,7 +12,7 @@ from tileops_core.signature.combos import build_combos
 from tileops_core.signature.composition import build_composition
 from tileops_core.signature.coverage import check_coverage
 from tileops_core.signature.dtypes import DTYPES, unknown_dtype
-from tileops_core.signature.effects import check_effects
+from tileops_core.signature.effects import check_effects, check_order
 from tileops_core.signature.entry_hash import entry_hash
 from tileops_core.signature.families import Families
 from tileops_core.signature.kinds import (
@@ -24,7 +24,7 @@ from tileops_core.signature.kinds import (
     is_number,
 )
 from tileops_core.signature.members import OP_MEMBERS
-from tileops_core.signature.metadata import MetadataChecker, check_row_only, row_only_indices
+from tileops_core.signature.metadata import MetadataChecker, check_row_only
 from tileops_core.signature.model import (
     REQUIRED,
     DTypeCombos,
@@ -36,17 +36,18 @@ from tileops_core.signature.model import (
     Roofline,
     Rule,
     Signature,
+    Workload,
 )
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.rows import build_rows
 from tileops_core.signature.rules import Degrees, Phases, defined_by, names_in, ordered_lets
 from tileops_core.signature.shared_kinds import SharedKindsOf
+from tileops_core.signature.sources import check_sources, names_behind
 from tileops_core.signature.types import TypeTextError, index_kind, misfit, param_kind
 from tileops_core.spans import Span
 from tileops_core.spec.catalogue import shared_types
 from tileops_core.spec.entries import (
     UNREADABLE,
-    IndexEntry,
     InputEntry,
     OutputEntry,
     ParamEntry,
@@ -95,7 +96,9 @@ class _Builder:
         self.kinds.update(dict.fromkeys((t.name for t in self.tensors), TENSOR))
         self.kinds.update(dict.fromkeys((entry.name for entry in spec.lets), None))
         self.optional = frozenset(e.name for e in self.given if e.optional is not False)
-        self.checker = Checker(Scope(self.kinds, problems, self.optional))
+        self.checker = Checker(
+            Scope(self.kinds, problems, self.optional, names_are_missing=bool(spec.left_out))
+        )
         self.metadata = MetadataChecker(self.checker.scope, spec.inputs)
         called = (tensor.name for tensor in (*spec.inputs, *spec.outputs))
         self.phases = Phases(self.params, self.indices, called)
@@ -106,7 +109,7 @@ class _Builder:
         spec, problems = self.spec, self.problems
         self._check_names()
         lets = self._lets()
-        families = Families(spec.types, self.shared, problems)
+        families = Families(spec.types, self.shared, problems, whole="types" not in spec.left_out)
         params = tuple(self._param(entry, families) for entry in spec.params)
         self._check_param_order(params)
         inputs = tuple(self._input(entry, families) for entry in spec.inputs)
@@ -115,11 +118,14 @@ class _Builder:
             "inputs", "outputs", "params",
         }:  # fmt: skip
             families.note_unused()
-        combos = build_combos(spec.dtype_combos, self.indices, self.params, problems)
+        known = not spec.left_out & {"forall", "params"}
+        table = spec.dtype_combos if known else ()
+        combos = build_combos(table, self.indices, self.params, problems)
         rules = tuple(self._rules(combos))
         roofline = self._roofline()
-        row_only = self._check_sources((*inputs, *(p.tensor for p in params if p.tensor)))
-        check_effects(inputs, outputs, spec.outputs, problems)
+        held = (param.tensor for param in params if param.tensor)
+        row_only = check_sources(spec, (*inputs, *held), self.indices, problems)
+        self._check_effects(inputs, outputs)
         check_row_only(row_only, lets, rules, inputs, outputs, roofline, problems)
         indices = tuple(
             IndexDecl(entry.name, kind, entry.span, entry.name in row_only)
@@ -138,7 +144,7 @@ class _Builder:
             lets=lets,
             rules=rules,
             roofline=roofline,
-            workloads=build_rows(spec.workloads, indices, params, inputs, self._broken(), problems),
+            workloads=self._workloads(indices, params, inputs),
             entry_hash="",
             span=spec.span,
             adts=tuple(self.shared.used.values()),
@@ -149,12 +155,20 @@ class _Builder:
             check_coverage(signature, self.tensors, families, problems)
         return attrs.evolve(signature, entry_hash=entry_hash(signature))
 
-    def _broken(self) -> frozenset[str]:
-        """The indices and parameters whose kind could not be told."""
+    def _workloads(
+        self, indices: tuple[IndexDecl, ...], params: tuple[Param, ...], inputs: tuple[Input, ...]
+    ) -> tuple[Workload, ...]:
         declared = {**self.indices, **self.params}
-        return frozenset(name for name, kind in declared.items() if kind is None)
+        broken = {name for name, kind in declared.items() if kind is None}
+        broken |= {entry.name for entry in self.spec.inputs if entry.optional is None}
+        if self.spec.left_out:  # whatever a row gives may be of a declaration that was left out
+            broken |= {name for row in self.spec.workloads for name in row.names}
+        rows, problems = self.spec.workloads, self.problems
+        return build_rows(rows, indices, params, inputs, frozenset(broken), problems)
 
     def _index_kind(self, kind: Any) -> Kind | None:
+        if not kind.value:
+            return None  # what stands there instead is noted already
         try:
             return index_kind(kind.value)
         except TypeTextError as error:
@@ -230,13 +244,15 @@ class _Builder:
             name=entry.name,
             kind=kind or TENSOR,
             default=default,
-            kw_only=entry.kw_only,
+            kw_only=bool(entry.kw_only),
             annotation=entry.type.value,
             span=entry.span,
             tensor=self._input(entry.tensor, families) if entry.tensor else None,
         )
 
     def _check_param_order(self, params: tuple[Param, ...]) -> None:
+        if any(entry.kw_only is None for entry in self.spec.params):
+            return
         defaulted = kw_only = False
         for param in params:
             if kw_only and not param.kw_only:
@@ -303,7 +319,9 @@ class _Builder:
         """Note discriminants that hang on what only the shapes of a call tell."""
         told: set[Span] = set()
         for discriminant in found:
-            late = sorted(n for n in self._behind(discriminant) if self._is_length(n))
+            late = sorted(
+                n for n in names_behind(discriminant, self.spec.lets) if self._is_length(n)
+            )
             if late and discriminant.span not in told:
                 told.add(discriminant.span)
                 self.problems.add(
@@ -314,23 +332,13 @@ class _Builder:
                     "what their dtypes are: a parameter, present(t), T == float16",
                 )
 
-    def _behind(self, expr: Expr) -> set[str]:
-        """The names an expression reads, and those that quantities among them read."""
-        lets = {entry.name: entry.expr for entry in self.spec.lets if entry.expr is not None}
-        found: set[str] = set()
-        todo = set(names_in(expr))
-        while todo:
-            name = todo.pop()
-            found.add(name)
-            todo |= (names_in(lets[name]) if name in lets else set()) - found
-        return found
-
     def _is_length(self, name: str) -> bool:
         """Whether a name is an index that the lengths of tensors tell, or a row's list."""
         return name in self.indices and not isinstance(self.indices[name], DTypeKind | None)
 
     def _is_unknown_dtype(self, name: str) -> bool:
-        return name not in self.kinds and name not in DTYPES
+        known = name in self.kinds or name in DTYPES
+        return not known and not self.spec.left_out
 
     def _input(self, entry: InputEntry, families: Families) -> Input:
         tensor = Input(
@@ -386,7 +394,7 @@ class _Builder:
                 continue
             unknown = [n for n in sorted(defined_by(entry)) if n not in self.kinds]
             unknown = [name for name in unknown if name not in DTYPES]
-            if unknown:
+            if unknown and not self.spec.left_out:
                 self.problems.add(
                     "rule-defines-name",
                     f"{unknown[0]!r} is not declared; a refinement checks, it defines nothing",
@@ -424,56 +432,9 @@ class _Builder:
             )
         return Roofline(entry.flops, entry.bytes, entry.func, entry.span)
 
-    def _check_sources(self, tensors: tuple[Input, ...]) -> frozenset[str]:
-        """Note indices that nothing gives a value; the result are those that only rows give."""
-        unread = any(entry.shape is None or entry.dtype is None for entry in self.given)
-        if unread or self.spec.left_out & {"inputs", "params", "let"}:
-            return frozenset()  # what could not be read may carry any of them
-        carried: set[str] = set()
-        for entry in tensors:
-            parts = [axis for case in entry.shape for axis in case.axes]
-            if isinstance(self._entry(entry.name).shape, FamilyUse) and not parts:
-                return frozenset()  # the family is at fault, and that is noted
-            for part in (entry.dtype, *parts):
-                carried |= names_in(part)
-        row_only = row_only_indices(self.indices, carried, self.spec.inputs)
-        for index in self.spec.forall:
-            if index.name in carried | row_only:
-                continue
-            definer = next((r for r in self.spec.rules if index.name in defined_by(r)), None)
-            if definer:
-                self.problems.add(
-                    "rule-defines-name",
-                    f"{index.name} gets its value from nothing but this equality",
-                    definer.span,
-                    f"take {index.name} out of forall and write it below let",
-                )
-            else:
-                self._note_unsourced(index, carried)
-
-        return row_only
-
-    def _note_unsourced(self, index: IndexEntry, carried: set[str]) -> None:
-        """Note an index that no input carries; behind a quantity, it is not carried but hidden."""
-        lets = sorted(entry.name for entry in self.spec.lets if entry.name in carried)
-        for name in lets:
-            entry = next(e for e in self.spec.lets if e.name == name)
-            if entry.expr is not None and index.name in self._behind(entry.expr):
-                self.problems.add(
-                    "unsourced-index",
-                    f"inputs carry {index.name} inside let {name} only, and no tensor is solved "
-                    "for what stands in a let",
-                    index.span,
-                    f"write the expression of {name} among the axes itself, or make the axis the "
-                    "index",
-                )
-                return
-        self.problems.add(
-            "unsourced-index",
-            f"no input carries {index.name}, so no call gives it a value",
-            index.span,
-            "name it in an input's shape or dtype, make it a parameter or a let, or take it out",
-        )
-
-    def _entry(self, name: str) -> InputEntry:
-        return next(entry for entry in self.given if entry.name == name)
+    def _check_effects(self, inputs: tuple[Input, ...], outputs: tuple[Output, ...]) -> None:
+        if "inputs" in self.spec.left_out:
+            return  # an alias may be of one that was left out
+        if all(entry.optional is not None for entry in self.spec.inputs):
+            check_order(inputs, self.problems)
+        check_effects(inputs, outputs, self.spec.outputs, self.problems)

@@ -61,12 +61,14 @@ class Scope:
     A kind of None belongs to a declaration that is wrong itself: it is known, and reading it
     starts no second problem. ``optional`` are the tensors of which presence may be asked;
     ``costs`` says that ``bytes`` of a tensor may be. ``functions`` are those that may be called.
+    Where ``names_are_missing``, a declaration was left out, and an unknown name may be its.
     """
 
     kinds: Mapping[str, Kind | None]
     problems: Problems
     optional: frozenset[str] = frozenset()
     costs: bool = False
+    names_are_missing: bool = False
     functions: Mapping[str, Primitive] = PRIMITIVES
 
 
@@ -119,6 +121,8 @@ class Checker:
             return self.scope.kinds[expr.id]
         if expr.id in DTYPES:
             return DTypeKind((expr.id,))
+        if self.scope.names_are_missing:
+            return None
         self.problems.add(
             "unknown-name",
             f"{expr.id!r} is not declared{did_you_mean(expr.id, self.scope.kinds)}",

@@ -27,11 +27,16 @@ def build_combos(
         params: The kinds of its parameters.
         problems: Receives what is wrong with the rows.
     """
+    left_out = len(rows)
+    rows = tuple(row for row in rows if row.whole)
+    left_out -= len(rows)
     if not rows:
         return None
     declared = {**indices, **params}
     kinds = {name: kind for name, kind in declared.items() if isinstance(kind, DTypeKind)}
     names = tuple(rows[0].dtypes)
+    if any(name in declared and declared[name] is None for name in names):
+        return None  # nothing can be said of what it may be
     if not set(names) <= kinds.keys() or len(names) < 2 or not set(names) & indices.keys():
         unknown = next((name for name in names if name not in kinds), "")
         problems.add(
@@ -65,7 +70,7 @@ def build_combos(
         if values in found:
             problems.add("dtype-combos", f"this row stands {found[values]} already", row.span)
         found.setdefault(values, row.span.where)
-    if len(found) == len(rows):  # else what is missing may stand in a row that is wrong
+    if len(found) == len(rows) and not left_out:  # else what is missing may stand in a wrong row
         _check_members(names, kinds, found, rows, problems)
     return DTypeCombos(names, tuple(found), rows[0].span) if found else None
 

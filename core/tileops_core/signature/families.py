@@ -52,14 +52,26 @@ Values: TypeAlias = tuple[Any, ...]
 class Families:
     """The type families of one entry.
 
+    Args:
+        entries: The families as they are written.
+        shared: The kinds of the types that entries share.
+        problems: Receives what is wrong with them.
+        whole: Whether none was left out that could not be read.
+
     Attributes:
         missing: For each family, the values of its discriminants that have no case.
     """
 
     def __init__(
-        self, entries: Iterable[FamilyEntry], shared: SharedKinds, problems: Problems
+        self,
+        entries: Iterable[FamilyEntry],
+        shared: SharedKinds,
+        problems: Problems,
+        *,
+        whole: bool = True,
     ) -> None:
         self.problems = problems
+        self._whole = whole
         self.shared = shared
         self.entries = {entry.name: entry for entry in entries}
         self.kinds = {name: self._param_kinds(entry) for name, entry in self.entries.items()}
@@ -67,7 +79,8 @@ class Families:
         self._used: set[str] = set()
         self._circular = self._cycles()
         for entry in self.entries.values():
-            self._check(entry)
+            if entry.whole:
+                self._check(entry)
 
     def expand(self, shape: ShapeExpr, checker: Checker) -> tuple[ShapeCase, ...]:
         """A shape as cases, after checking it in the scope of its tensor."""
@@ -108,7 +121,10 @@ class Families:
                 self._used.add(case.shape.family)
                 self._check_use(case.shape, checker, known)
         values = [self._values(entry, at) for at in range(len(entry.match))]
-        if all(values):
+        if not entry.match:
+            message = f"{entry.name} matches nothing, so its cases are no cases"
+            self.problems.add("family-match", message, entry.span, "name one of its parameters")
+        elif all(values):
             self._check_coverage(entry, [v for v in values if v])
 
     def _known(self, entry: FamilyEntry, case: CaseEntry) -> Known:
@@ -241,6 +257,10 @@ class Families:
 
     def _check_use(self, use: FamilyUse, checker: Checker, known: Known = NOTHING) -> bool:
         kinds = self.kinds.get(use.family)
+        if kinds is None and not self._whole:
+            return False
+        if kinds is not None and not self.entries[use.family].whole:
+            return False  # what it takes could not be read
         if kinds is None:
             self.problems.add(
                 "unknown-family",

@@ -34,7 +34,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "let-cycle": "Named quantities refer to each other in a circle.",
         "unknown-family": "A shape applies a type family that the entry does not declare.",
         "family-match": "A type family's discriminants are not parameters with finitely many "
-        "values.",
+        "values, or hang on what only the shapes of a call tell.",
         "family-gap": "The cases of a type family leave a value out.",
         "family-overlap": "Two cases of a type family fit the same value.",
         "family-cycle": "Type families apply each other in a circle.",

@@ -117,7 +117,7 @@ class _Rows:
     def _check_some(self, some: tuple[Written, ...], label: str) -> None:
         seen: set[str] = set()
         for name in some:
-            if name.value not in self.choices:
+            if name.value not in self.choices and name.value not in self.broken:
                 self.problems.add(
                     "row",
                     f"{label}: some names {name.value!r}, which is no tensor with optional: true"

@@ -30,7 +30,7 @@ class Fields:
     value, which it notes among the problems.
     """
 
-    __slots__ = ("_entries", "_whole", "left_out", "problems", "span", "what")
+    __slots__ = ("_entries", "left_out", "problems", "span", "what", "whole")
 
     def __init__(
         self, node: AnyNode | None, what: str, known: tuple[str, ...], problems: Problems
@@ -38,7 +38,7 @@ class Fields:
         self.what = what
         self.problems = problems
         self._entries: dict[str, tuple[Scalar, AnyNode]] = {}
-        self._whole = isinstance(node, Mapping) and node.whole
+        self.whole = isinstance(node, Mapping) and node.whole
         self.left_out: set[str] = set()
         """The keys below which something is there and was not taken in."""
         self.span: Span | None = node.span if node else None
@@ -79,7 +79,7 @@ class Fields:
         """
         if key in self._entries:
             return True
-        if self._whole:
+        if self.whole:
             self.problems.add("missing-key", f"{self.what} has no {key!r}", span, hint)
         return False
 
@@ -156,7 +156,7 @@ class Fields:
         """The name, its place and the node of each declaration below a key."""
         node = self.node(key)
         if node is None:
-            self.left_out |= set() if self._whole else {key}
+            self.left_out |= set() if self.whole else {key}
             return
         if not isinstance(node, Mapping) or not node.whole:
             self.left_out.add(key)

@@ -42,6 +42,7 @@ _DTYPES = {"type": "object", "additionalProperties": {"type": ["string", "null"]
 
 _BY_TYPE = {
     "bool": _FLAG,
+    "bool | None": _FLAG,
     "bool | Expr | None": _CONDITION,
     "Expr | None": _EXPRESSION,
     "ShapeExpr | None": _TEXT,

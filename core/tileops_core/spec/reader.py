@@ -97,9 +97,8 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
         status=fields.text("status", STATUSES) or SPEC_ONLY,
         ref_api=fields.text("ref_api"),
         forall=tuple(
-            IndexEntry(name, kind, place)
+            IndexEntry(name, _kind_of(name, value, problems), place)
             for name, place, value in signature.named("forall")
-            if (kind := text_of(value, f"the kind of {name}", problems))
         ),
         params=tuple(_param(*item, problems) for item in signature.mappings("params")),
         inputs=tuple(_input(*item, problems) for item in signature.mappings("inputs")),
@@ -130,6 +129,11 @@ def _family_of(fields: Fields, problems: Problems) -> str:
     return str(written.value)
 
 
+def _kind_of(name: str, node: AnyNode, problems: Problems) -> Written:
+    """The text of an index's kind; "" for one that could not be read."""
+    return text_of(node, f"the kind of {name}", problems) or Written("", node.span)
+
+
 def _with_problems(spec: Spec, problems: Problems) -> Spec:
     return attrs.evolve(spec, problems=tuple(problems)) if len(problems) else spec
 
@@ -143,6 +147,8 @@ def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEnt
     if value := fields.node("default"):
         default = plain_value(value, f"{name}: default", problems)
         default = default or Written(UNREADABLE, value.span)
+    elif not isinstance(node, Mapping):
+        default = Written(UNREADABLE, node.span)
     stated = fields.written_text("type")
     if stated is not None and not stated.value:
         problems.add("wrong-value", f"{name}: type is empty, the name of a type is due", span)
@@ -150,10 +156,16 @@ def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEnt
         name=name,
         type=stated or Written("", span),
         default=default,
-        kw_only=fields.flag("kw_only"),
+        kw_only=_kw_only(fields, problems),
         tensor=None,
         span=span,
     )
+
+
+def _kw_only(fields: Fields, problems: Problems) -> bool | None:
+    before = len(problems)
+    flag = fields.flag("kw_only")
+    return flag if len(problems) == before else None
 
 
 def _tensor_param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEntry:
@@ -206,7 +218,7 @@ def _input(name: str, span: Span, node: AnyNode, problems: Problems) -> InputEnt
     device = fields.text("device", among=("cpu",))
     return InputEntry(
         **_tensor(fields, name, span, problems),  # type: ignore[arg-type]
-        optional=fields.condition("optional"),
+        optional=fields.condition("optional") if isinstance(node, Mapping) else None,
         kw_only=fields.flag("kw_only"),
         contiguous=fields.flag("contiguous"),
         mutated=fields.condition("mutated"),
@@ -233,8 +245,8 @@ def _output(name: str, span: Span, node: AnyNode, problems: Problems) -> OutputE
 def _family(name: str, span: Span, node: AnyNode, problems: Problems) -> FamilyEntry:
     what = f"the type family {name}"
     fields = Fields(node, what, _FAMILY, problems)
-    for key in _FAMILY:
-        fields.require(key, span)
+    before = len(problems)
+    there = [fields.require(key, span) for key in _FAMILY]
     params = tuple(
         (param, kind)
         for param, _, value in fields.named("params")
@@ -245,8 +257,9 @@ def _family(name: str, span: Span, node: AnyNode, problems: Problems) -> FamilyE
     discriminants = tuple(
         text for item in matched if (text := text_of(item, f"{what}: match", problems))
     )
+    whole = all(there) and len(problems) == before
     cases = tuple(case for item in fields.items("cases") if (case := _case(item, what, problems)))
-    return FamilyEntry(name, params, discriminants, cases, span)
+    return FamilyEntry(name, params, discriminants, cases, span, whole)
 
 
 def _case(node: AnyNode, what: str, problems: Problems) -> CaseEntry | None:
@@ -290,7 +303,9 @@ def _matched(node: AnyNode, what: str, problems: Problems) -> Written | None:
 
 
 def _combo(node: AnyNode, problems: Problems) -> ComboEntry:
-    return ComboEntry(bindings(node, "a row of dtype_combos", problems), node.span)
+    before = len(problems)
+    dtypes = bindings(node, "a row of dtype_combos", problems)
+    return ComboEntry(dtypes, node.span, len(problems) == before and _is_whole(node))
 
 
 def _composition(fields: Fields, problems: Problems) -> CompositionEntry | None:
@@ -330,7 +345,7 @@ def _roofline(fields: Fields, problems: Problems) -> RooflineEntry | None:
     span = fields.place("roofline")
     assert span is not None
     roofline = Fields(fields.node("roofline"), "roofline", _ROOFLINE, problems)
-    if roofline.has("flops") == roofline.has("func"):
+    if roofline.whole and roofline.has("flops") == roofline.has("func"):
         problems.add(
             "missing-key",
             "roofline states flops, or func, and not both",

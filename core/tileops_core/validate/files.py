@@ -16,6 +16,7 @@ from tileops_core.spans import Span
 from tileops_core.spec.catalogue import ManifestFile
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.generate_index import family_fits
+from tileops_core.spec.names import is_family
 from tileops_core.spec.shared_types import FILE, SharedTypes
 from tileops_core.spec.text_files import UnreadableFileError, read_text
 from tileops_core.validate.report import Counts, Finding
@@ -213,7 +214,7 @@ class Files:
 
     def _check_file(self, spec: Spec, due: str, file: str) -> None:
         """What a file's name must be; ``due`` has the right suffix."""
-        if spec.family and not family_fits(spec.family, due):
+        if is_family(spec.family) and not family_fits(spec.family, due):
             self._note(
                 "file-family",
                 f"{spec.op} is of family {spec.family!r}, its file is {file}",
