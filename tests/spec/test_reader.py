@@ -351,6 +351,14 @@ def test_what_could_not_be_read_is_told_and_not_missed(old, new, code):
     assert [problem.code for problem in problems(old, new)] == [code]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("{M: Dim,", "{M: '',"), ("type: bool", "type: ''"), ("family: test", "family: ''")],
+)
+def test_empty_text_is_no_kind_type_or_name(old, new):
+    assert [problem.code for problem in problems(old, new)] == ["wrong-value"]
+
+
 @pytest.mark.parametrize("row", ["1", "{label: null}", "{M: 3}", "{label: a, M: 0x1}"])
 def test_a_row_of_which_something_could_not_be_read_is_kept_as_such(row):
     text = ENTRY[: ENTRY.index("    - label: row")] + f"    - {row}\n  roofline: {{flops: 0}}\n"

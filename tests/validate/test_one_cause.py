@@ -73,7 +73,7 @@ def test_the_entry_has_no_finding(check):
     assert list(check(yaml.safe_dump({OP: ENTRY}, sort_keys=False))) == []
 
 
-@pytest.mark.parametrize("value", ["0x10", "99999999999999999999"])
+@pytest.mark.parametrize("value", ["0x10", "99999999999999999999", "''"])
 @pytest.mark.parametrize("path", list(sites(ENTRY)), ids=lambda path: ".".join(map(str, path)))
 def test_what_cannot_be_read_is_one_finding(check, path, value):
     report = check(text_of(path, value))

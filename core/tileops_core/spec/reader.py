@@ -131,7 +131,10 @@ def _family_of(fields: Fields, problems: Problems) -> str:
 
 def _kind_of(name: str, node: AnyNode, problems: Problems) -> Written:
     """The text of an index's kind; "" for one that could not be read."""
-    return text_of(node, f"the kind of {name}", problems) or Written("", node.span)
+    written = text_of(node, f"the kind of {name}", problems)
+    if written is not None and not written.value:
+        problems.add("wrong-value", f"the kind of {name} is empty, a kind is due", node.span)
+    return written or Written("", node.span)
 
 
 def _with_problems(spec: Spec, problems: Problems) -> Spec:
