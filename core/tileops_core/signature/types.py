@@ -278,7 +278,9 @@ def misfit(value: Any, kind: Kind) -> str | None:
     if isinstance(kind, AdtKind):
         return why_no_value(value, kind)
     if isinstance(kind, OpaqueKind):
-        return f"an entry cannot write a {kind.name}, only null"
+        if isinstance(value, AdtValue) and value.kind == kind.name:
+            return None  # whether its class takes the fields is known where it is imported
+        return f"a {kind.name} is written {{{kind.name}: {{field: value}}}}"
     if _fits(value, kind):
         return None
     if isinstance(kind, ScalarKind) and type(value) is int and "float" in kind.types:

@@ -14,11 +14,13 @@ from tileops_core.plan.model import OutputFacts, Plan
 from tileops_core.plan.sites import dtype_text
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.branches import TooManyBranches
+from tileops_core.signature.kinds import DTypeKind, MaybeKind
 from tileops_core.signature.model import Signature, Workload
 from tileops_core.signature.operators import Operator, has_boundary, operators
 from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.workload import WorkloadCase, instantiate
 from tileops_core.spans import Span
+from tileops_core.spec.expressions import Expr, Name
 from tileops_core.tensor_spec import TensorSpec
 from tileops_core.validate.cost_checks import check_cost
 from tileops_core.validate.symbols import Symbols
@@ -63,6 +65,7 @@ class _Checker:
         self.signature = plan.signature
         self.problems = problems
         self.operators = _operators(plan.signature)
+        self.dtypes_decide = _dtypes_decide(plan.signature)
         self.sequences = {i.name for i in self.signature.indices if i.row_only}
         self.branches: dict[Any, tuple[Workload, WorkloadCase]] = {}
         self.costly: dict[tuple[str, Span], list[Problem]] = {}
@@ -195,7 +198,10 @@ class _Checker:
                 value if isinstance(value, (bool, str)) else value is None
                 for value in case.params.values()
             )
-            there = tuple(facts and facts[0] for facts in case.inputs.values())
+            there = tuple(
+                facts and (facts[0] if self.dtypes_decide else True)
+                for facts in case.inputs.values()
+            )
             ranks = tuple(len(shape) for _, shape in given)
             self.branches.setdefault((discrete, there, ranks), (row, case))
 
@@ -219,6 +225,28 @@ class _Checker:
                     row,
                     "let no expression need the number behind a length",
                 )
+
+
+def _dtypes_decide(signature: Signature) -> bool:
+    """Whether some expression but a tensor's dtype reads one, so that it may choose a branch."""
+    tensors = (*signature.inputs, *signature.outputs)
+    read: list[Any] = [rule.expr for rule in signature.rules]
+    read += [let.expr for let in signature.lets]
+    read += [case.when for tensor in tensors for case in tensor.shape]
+    read += [part for item in signature.inputs for part in (item.optional, item.mutated)]
+    read += [output.nullable for output in signature.outputs]
+    if signature.roofline is not None:
+        read += [signature.roofline.flops, signature.roofline.bytes]
+    kinds = signature._kinds()
+    names = {
+        node.id
+        for expr in read
+        if isinstance(expr, Expr)
+        for node in expr.walk()
+        if isinstance(node, Name)
+    }
+    found = (kinds.get(name) for name in names)
+    return any(isinstance(k.of if isinstance(k, MaybeKind) else k, DTypeKind) for k in found)
 
 
 def _as_written(value: Any) -> Any:
