@@ -80,9 +80,9 @@ def test_binary(op, a, b):
     assert r.bytes == 4 * (math.prod(a) + math.prod(b) + math.prod(due))
 
 
-@pytest.mark.parametrize(("alpha", "each"), [(1, 1), (1.0, 1), (2, 2), (0.5, 2), (0, 2)])
-def test_add_with_a_factor_costs_a_product_more(alpha, each):
-    assert Results("AddFwdOp", (2, 3), (3,), alpha=alpha).flops == 6 * each
+@pytest.mark.parametrize(("alpha", "products"), [(1, 0), (1.0, 0), (2, 3), (0.5, 3), (0, 3)])
+def test_add_with_a_factor_costs_a_product_more_for_each_element_of_other(alpha, products):
+    assert Results("AddFwdOp", (2, 3), (3,), alpha=alpha).flops == 6 + products
 
 
 @pytest.mark.parametrize(("a", "b"), [((0, 3), (2, 3)), ((2,), (3,)), ((2, 3), (2,))])
@@ -195,7 +195,7 @@ def test_attention_with_every_extra():
     assert r.bytes == 192 + 2 * 160 + 3 * 4 * 4 + 2 * 192
 
     r = Results("GQADenseFwdOp", q, kv, kv, *[None] * 5, spec(4), is_causal=True, softcap=30.0)
-    assert r.flops == plain + 2 * 4 * pairs * 2 + 2 * 2 * 3 * 4
+    assert r.flops == plain + 2 * 4 * pairs * 2 + 4 * 2 * 3 * 4
     assert r.bytes == 4 * (192 + 2 * 160 + 4 + 192)
 
     table = spec(7, 3)

@@ -325,6 +325,14 @@ def test_an_object_that_expressions_cannot_read_is_kept_as_it_is():
         taken(kind, 2.0)
 
 
+def test_an_object_that_a_row_writes_is_made_of_its_fields():
+    kind = OpaqueKind("RoutingEpilogueSpec", "tileops_core.interfaces.moe.RoutingEpilogueSpec")
+    written = AdtValue("RoutingEpilogueSpec", (("routed_scaling_factor", 2.0),))
+    assert taken(kind, written) == RoutingEpilogueSpec(2.0)
+    with pytest.raises(SignatureError, match="what RoutingEpilogueSpec takes"):
+        taken(kind, AdtValue("RoutingEpilogueSpec", (("factor", 2.0),)))
+
+
 def tensor_param(*, optional):
     name = Name(id="T", span=NOWHERE)
     declared = Input("p", name, (), "T", "[]", NOWHERE, NOWHERE, NOWHERE, optional=optional)

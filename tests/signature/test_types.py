@@ -175,10 +175,12 @@ def test_a_written_value_of_a_sealed_sum_has_the_fields_of_its_form():
         assert misfit(value, kind).endswith("is no Sum, write one of {rows: {...}}")
 
 
-def test_an_entry_writes_no_opaque_value():
+def test_an_opaque_value_is_written_by_its_class_and_its_fields():
     kind = MaybeKind(OpaqueKind("Spec", "a.Spec"))
     assert misfit(None, kind) is None
-    assert misfit("x", kind) == "an entry cannot write a Spec, only null"
+    assert misfit(AdtValue("Spec", (("factor", 2.5),)), kind) is None
+    for value in ("x", AdtValue("Other", ())):
+        assert misfit(value, kind) == "a Spec is written {Spec: {field: value}}"
 
 
 def test_an_int_for_a_float_is_told_the_float():
