@@ -29,9 +29,11 @@ def hadamard(record: SignatureCall) -> tuple[int, int]:
     """``(flops, bytes)`` of a Hadamard transform of n = base_order · 2 ** t elements a row.
 
     n sums in each of the t steps; a product with the matrix of order base_order, whose signs leave
-    base_order - 1 sums an element; one product an element to scale.
+    base_order - 1 sums an element, or one and those of order 20 for 40, which is twice that; one
+    product an element to scale.
     """
     rows, n = _rows(record)
     base = record.parameters["base_order"]
     steps = (n // base).bit_length() - 1
-    return rows * n * (steps + base), record.bytes("x") + record.bytes("output")
+    sums = 1 + 19 if base == 40 else base - 1
+    return rows * n * (steps + sums + 1), record.bytes("x") + record.bytes("output")
