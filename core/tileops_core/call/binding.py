@@ -121,7 +121,11 @@ class Binding(Generations[Route]):
     def target_kernels(self) -> dict[Hashable, Any]:
         """A target's kernels for this instance, by the facts they were built for."""
         built = TARGET_KERNELS.items()
-        return {tuple(facts): kernel for (number, *facts), kernel in built if number == self.number}
+        return {
+            (device, tuple(None if s is None else (s.dtype, s.shape) for s in specs)): held.kernel
+            for (number, device, specs), held in built
+            if number == self.number
+        }
 
 
 UNBOUND = Binding()
