@@ -102,7 +102,7 @@ def _serve(
         result = _run_new(op, route, effects, inputs, out)
         if server.is_body:
             # A hand-written body says only now which kernels it asked for.
-            route.record = SignatureCall(op._plan, statics, specs, has_out, _served(entered))
+            route.record = SignatureCall(op._plan, statics, specs, has_out, served_by(entered))
         if op._plan.composite:
             file_stages(op)  # before anybody else can see who serves: it may fail
         if key is not None and not tunes:
@@ -193,7 +193,7 @@ def remember(op: CalledOp, record: SignatureCall, inputs: Tensors) -> None:
     op._running.last[threading.get_ident()] = record
 
 
-def _served(entered: Entered) -> Served:
+def served_by(entered: Entered) -> Served:
     """Who served a body, by the kernels it asked for."""
     return Served(
         entered.binding.target,

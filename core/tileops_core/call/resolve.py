@@ -18,6 +18,7 @@ from tileops_core.backend.targets import select_target
 from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.constants import constants, given
+from tileops_core.call.fallback import tell_fallback
 from tileops_core.call.frames import Aside, aside
 from tileops_core.call.origin import note_origin
 from tileops_core.call.routes import Blamed, Credit
@@ -152,6 +153,7 @@ def _chosen(
         installed, name, interface, call, backend=binding.backend, order=backend_order(name)
     )
     candidate = decision.require()
+    tell_fallback(decision)
     if _log_select.isEnabledFor(logging.DEBUG):
         reasons = "; ".join(map(str, decision.verdicts))
         _log_select.debug("%s: kernel type %s for %s: %s", name, candidate, call, reasons)

@@ -25,6 +25,7 @@ from tileops_core.op.composite import Holds
 from tileops_core.op.definition import define, installed_for
 from tileops_core.op.instances import anchor, key_of
 from tileops_core.op.parameters import refuse_write
+from tileops_core.op.prepare import Prepares
 from tileops_core.op.tuning import Tunes
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import SignatureCall
@@ -32,7 +33,7 @@ from tileops_core.record.table import read
 from tileops_core.tensor_spec import TensorSpec
 
 
-class Op(Holds, Tunes):
+class Op(Holds, Prepares, Tunes):
     """Base of every op; a subclass whose name is a manifest key becomes callable.
 
     The manifest entry decides the constructor, the checks of each call, the results' shapes and
@@ -198,6 +199,8 @@ class Op(Holds, Tunes):
             return found[1]
         deciding = current(self)
         if deciding is not None:
+            if deciding.dry is not None:
+                return deciding.dry.kernel_for(self, deciding, interface, call)
             candidate, entry = entry_for(self, deciding.binding, interface, call)
             deciding.chosen[interface] = candidate
             return entry
