@@ -90,8 +90,8 @@ def check_specs(plan: Plan, specs: Sequence[Any]) -> tuple[TensorSpec | None, ..
     for tensor, spec in zip(inputs, given, strict=True):
         if not (isinstance(spec, TensorSpec) or (spec is None and tensor.optional is not False)):
             raise NotATensorError(
-                f"{plan.op}: {tensor.name} must be a TensorSpec, got {describe(spec)}; of a tensor x it is "
-                f"TensorSpec.of(x)  [{tensor.span.short}]",
+                f"{plan.op}: {tensor.name} must be a TensorSpec, got {describe(spec)}; of a tensor "
+                f"x it is TensorSpec.of(x)  [{tensor.span.short}]",
                 op=plan.op,
                 tensor=tensor.name,
                 expected="TensorSpec",

@@ -14,7 +14,7 @@ import torch
 
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registered import RegisteredBuilder
-from tileops_core.backend.targets import select_target
+from tileops_core.backend.targets import Selection, select_target
 from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.constants import constants, given
@@ -62,6 +62,23 @@ class TargetKernel:
     kernel: Callable[..., Any]
 
 
+def select(op: CalledOp, device: torch.device) -> Selection:
+    """Decide who serves an op on a device.
+
+    Raises:
+        BackendError: nobody does, or several do and nothing decides.
+    """
+    installed = op._construction.installed
+    return select_target(
+        op._plan.op,
+        op._construction.target,
+        device,
+        in_tree=lambda backend: installed.runs_on(device.type, backend),
+        composite=op._plan.composite,
+        own_kernels=bool(installed.interfaces),
+    )
+
+
 def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
     """Settle the binding's target, unless it is.
 
@@ -73,15 +90,7 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
     with binding.lock:
         if binding.target is not None:
             return
-        installed = op._construction.installed
-        selection = select_target(
-            op._plan.op,
-            op._construction.target,
-            device,
-            in_tree=lambda backend: installed.runs_on(device.type, backend),
-            composite=op._plan.composite,
-            own_kernels=bool(installed.interfaces),
-        )
+        selection = select(op, device)
         binding.settle(selection.name, selection.builder, selection.backend)
     if _log_select.isEnabledFor(logging.DEBUG):
         _log_select.debug(
