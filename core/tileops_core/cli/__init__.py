@@ -14,6 +14,10 @@ COMMANDS = {
         "tileops_core.cli.explain:command",
         "One call: who would serve it and why, and why not the others.",
     ),
+    "bench": (
+        "tileops_core.cli.bench:bench",
+        "What an op's workloads take here, beside what they take at least.",
+    ),
     "validate": (
         "tileops_core.cli.validate:validate",
         "Every fault of a manifest, and of the code behind it.",

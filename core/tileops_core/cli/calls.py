@@ -51,13 +51,18 @@ class Call:
         return SignatureCall(plan, statics, self.specs, False, Served(None), metadata=metadata)
 
 
+def find_class(seen: Survey, op: str) -> type[Op] | None:
+    """The class of an op, None where it has none here."""
+    return seen.op_class(op) or living_classes().get(op)
+
+
 def class_of(seen: Survey, op: str) -> type[Op]:
     """The class of an op.
 
     Raises:
         click.UsageError: it has none here.
     """
-    cls = seen.op_class(op) or living_classes().get(op)
+    cls = find_class(seen, op)
     if cls is None:
         raise click.UsageError(
             f"{op} has an entry and no class here, so it cannot be called; `tileops show {op}` "

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tileops_core.kernels.disk import cache_directory
+from tileops_core.disk import cache_directory
 
 _log = logging.getLogger("tileops.tune")
 

@@ -238,7 +238,7 @@ class _Trial:
         return made
 
 
-def measure(run: Callable[[], None], device: torch.device) -> float:
+def measure(run: Callable[[], object], device: torch.device) -> float:
     """Seconds of one launch: the best of several rounds, each of as many as make a clock exact."""
     module = getattr(torch, device.type, None)
     wait = getattr(module, "synchronize", lambda: None)
