@@ -144,3 +144,31 @@ def test_a_profile_is_about_a_case(run) -> None:
     assert (result.exit_code, "name one with --case" in result.stderr) == (2, True)
     assert run("show", *GEMM, "--profile", "h100").exit_code == 2
     assert run("show", "GEMMFwdOp", "--case", "nope").exit_code == 2
+
+
+@pytest.mark.usefixtures("contracts")
+def test_an_op_without_a_class_is_shown_as_the_contract_that_it_is(shell) -> None:
+    done = shell("show", "ClampedNormFwdOp")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [
+        "ClampedNormFwdOp",
+        "spec-only, family norm, entry norm_clamped.yaml:2",
+    ]
+    assert "no class implements it yet" in lines[2]
+    assert "A class ClampedNormFwdOp, derived from tileops_core.Op, takes the contract" in lines[2]
+    assert "  (x: Tensor[T, [N]])" in lines
+    assert "Who serves it here" not in lines
+
+
+@pytest.mark.usefixtures("contracts")
+def test_the_plan_of_an_op_without_a_class_is_python(shell) -> None:
+    done = shell("show", "AcmeScaleFwdOp", "--plan")
+    assert done.returncode == 0, done.stderr
+    ast.parse(done.stdout)
+
+
+@pytest.mark.usefixtures("contracts")
+def test_the_facts_of_an_op_without_a_class_say_so(shell) -> None:
+    facts = json.loads(shell("show", "AcmeScaleFwdOp", "--json").stdout)
+    assert (facts["status"], facts["summary"], facts["kernel_types"]) == ("spec-only", "", [])

@@ -388,6 +388,6 @@ def test_a_copy_has_a_tensor_of_its_own():
 def test_a_composite_has_its_stages_on_its_signature():
     composition = op_class("Mamba2FwdOp")._plan.signature.composition
     assert [(s.name, s.op, s.optional) for s in composition.stages][::4] == [
-        ("ssd_chunk_cumsum", "SSDChunkCumsumFwdOp", False),
-        ("chunk_scan", "SSDChunkScanFwdOp", True),
+        ("ssd_chunk_cumsum", "CumsumFwdOp", False),
+        ("chunk_scan", "BMMFwdOp", True),
     ]

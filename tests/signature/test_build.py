@@ -135,6 +135,8 @@ PROBLEMS = [
     ("bad-name", {"let": {"self": "2"}}),
     ("bad-name", {"params__target": {"type": "int", "default": 1}}),
     ("bad-name", {"params__out": {"type": "int", "default": 1}}),
+    ("bad-name", {"params__forward": {"type": "int", "default": 1}}),
+    ("bad-name", {"inputs__last_call": {"dtype": "T", "shape": "[N]", "optional": True}}),
     ("bad-name", {"let": {"float16": "2"}}),
     ("unsourced-index", {"forall__P": "Dim"}),
     ("rule-defines-name", {"forall__P": "Dim", **rules("P == M + 1")}),
@@ -432,3 +434,43 @@ def test_a_long_chain_of_quantities_is_no_trouble(build):
 )
 def test_a_refinement_of_a_rejected_form_is_told_its_rewrite(problems, changes, rewrite):
     assert any(rewrite in problem.hint for problem in problems(**changes))
+
+
+@pytest.mark.parametrize("name", ["call_spec", "forward", "kernel_for", "last_call", "spec"])
+def test_what_every_op_has_is_no_name_of_a_parameter_or_an_input(problems, name):
+    (problem,) = problems(**{f"params__{name}": {"type": "int", "default": 1}})
+    assert problem.message == f"a parameter {name!r} would hide what every op has under this name"
+    (problem,) = problems(**{f"inputs__{name}": {"dtype": "T", "shape": "[N]", "optional": True}})
+    assert problem.message == f"an input {name!r} would hide what every op has under this name"
+    assert problems(let={name: "M"}, **rules(f"{name} > 0")) == ()
+
+
+def test_an_index_inside_a_quantity_is_told_how_to_be_solved(problems):
+    changes = {
+        "inputs__x": {"dtype": "T", "shape": "[L, N, *S]"},
+        "let": {"L": "K + 1", "K": "2 * M"},
+    }
+    (problem,) = problems(**changes, outputs__y={"dtype": "T", "shape": "[N]"})
+    assert problem.code == "unsourced-index"
+    assert problem.message.startswith("inputs carry M inside let L only")
+    assert problem.hint.startswith("write the expression of L among the axes itself")
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("ceil_div(M) > 0", "ceil_div takes 2 arguments and is given 1", "divisor: an int"),
+        ("ceil_div(M, S) > 0", "this is a shape, an int is due as divisor", "number: an int"),
+        ("per_axis(size, 0, 2, other=1) > 0", "has no keyword 'other'", "fallback=an int"),
+        ("valid_axes(dim, S)", "a shape is due", "valid_axes(shape: a shape, dim: an axis"),
+    ],
+)
+def test_wrong_arguments_are_told_with_those_that_are_due(problems, text, message, hint):
+    found = problems(**rules(text), params__dim={"type": "int", "default": 0})
+    assert any(message in p.message and hint in p.hint for p in found)
+
+
+def test_an_input_that_was_left_out_may_carry_any_index(problems):
+    """Its name is at fault, and nothing else is."""
+    changes = {"inputs__class": {"dtype": "T", "shape": "[P]"}, "forall__P": "Dim"}
+    assert [problem.code for problem in problems(**changes)] == ["bad-name"]

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from tileops_core.signature.evaluate import axes_of, evaluate
 
 MAT = {
@@ -80,3 +82,70 @@ def test_one_family_may_serve_several_tensors_with_different_arguments(build):
     x, w = entry.inputs
     assert shapes(x, flag=True, M=1, N=2) == [(2, 1)]
     assert shapes(w, mode="b", M=1, N=2) == [(2, 1)]
+
+
+@pytest.mark.parametrize(
+    ("argument", "more"),
+    [
+        ("M > 1", {}),
+        ("flag and len(S) > 1", {}),
+        ("big", {"let": {"big": "half > 1", "half": "M // 2"}}),
+    ],
+)
+def test_a_discriminant_hangs_on_no_length(problems, argument, more):
+    shape = {"dtype": "T", "shape": f"Mat[{argument}, M, N]"}
+    (problem,) = problems(types={"Mat": MAT}, outputs__y=shape, **more)
+    assert problem.code == "family-match"
+    assert "has no finitely many values" in problem.message
+    assert problem.span.text[problem.span.column - 1 :].startswith(argument)
+    assert "present(t)" in problem.hint
+
+
+def test_one_that_is_passed_on_to_another_family_hangs_on_no_length_either(problems):
+    outer = {
+        "params": {"t": "Bool", "R": "Dim"},
+        "match": "t",
+        "cases": [{"when": False, "is": "[R]"}, {"when": True, "is": "Mat[R > 1, R, 2]"}],
+    }
+    shape = {"dtype": "T", "shape": "Outer[flag, M]"}
+    (problem,) = problems(types={"Mat": MAT, "Outer": outer}, outputs__y=shape)
+    assert problem.code == "family-match"
+    assert problem.span.text[problem.span.column - 1 :].startswith("R > 1")
+
+
+@pytest.mark.parametrize(
+    ("argument", "more"),
+    [
+        ("size.value > 1 if present(size) else flag", {}),
+        ("present(w) and T == float16", {}),
+        ("both", {"let": {"both": "flag and present(w)"}}),
+    ],
+)
+def test_one_is_settled_at_construction_or_by_presence_and_dtypes(problems, argument, more):
+    shape = {"dtype": "T", "shape": f"Mat[{argument}, M, N]"}
+    assert problems(types={"Mat": MAT}, outputs__y=shape, **more) == ()
+
+
+def test_a_word_that_may_be_none_is_matched_with_a_word_for_none(build):
+    family = {
+        "params": {"m": "'a' | 'b' | 'none'", "R": "Dim"},
+        "match": "m",
+        "cases": [
+            {"when": "a", "is": "[R]"},
+            {"when": "b", "is": "[R, 2]"},
+            {"when": "none", "is": "[]"},
+        ],
+    }
+    y = build(
+        params__how={"type": "'a' | 'b' | None", "default": None},
+        types={"F": family},
+        outputs__y={"dtype": "T", "shape": "F[how.value if present(how) else 'none', M]"},
+    ).outputs[0]
+    assert shapes(y, how="a", M=3) == [(3,)]
+    assert shapes(y, how="b", M=3) == [(3, 2)]
+    assert shapes(y, how=None, M=3) == [()]
+
+
+def test_a_shape_that_could_not_be_read_leaves_no_family_unused(problems):
+    changes = {"types": {"Mat": MAT}, "inputs__w": {"dtype": "T", "shape": "Mat[flag, M, N"}}
+    assert [problem.code for problem in problems(**changes)] == ["expression-syntax"]

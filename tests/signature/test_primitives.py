@@ -219,3 +219,22 @@ def test_bytes_are_counted_exactly():
 def test_presence_is_not_being_none():
     assert run("present", 0) is True
     assert run("present", None) is False
+
+
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("ceil_div", "ceil_div(number: an int, divisor: an int)"),
+        ("broadcast", "broadcast(shape: a shape, ...)"),
+        ("max", "max(value: a number, value: a number, ...) or max(values: a sequence of numbers)"),
+        (
+            "per_axis",
+            (
+                "per_axis(value: an int or a value per axis, axis: an int, count: an int, "
+                "fallback=an int)"
+            ),
+        ),
+    ],
+)
+def test_how_one_is_called_names_its_arguments_in_order(name, usage):
+    assert PRIMITIVES[name].usage == usage

@@ -21,9 +21,11 @@ from tileops_core.signature.kinds import (
     WordOrKind,
 )
 from tileops_core.signature.types import (
+    RepeatedError,
     TypeTextError,
     describe,
     family_param_kind,
+    field_kind,
     index_kind,
     misfit,
     param_kind,
@@ -181,3 +183,26 @@ def test_an_entry_writes_no_opaque_value():
 
 def test_an_int_for_a_float_is_told_the_float():
     assert misfit(1, param_kind("float | None")) == "1 is an int, write 1.0"
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "member"),
+    [
+        (index_kind, "DType[float16 | float32 | float16]", "float16"),
+        (param_kind, "int | float | int", "int"),
+        (param_kind, "'a' | \"a\"", "'a'"),
+        (family_param_kind, "'a' | 'b' | 'a'", "'a'"),
+        (field_kind, "'a' | 'a'", "'a'"),
+    ],
+)
+def test_a_member_that_stands_twice_is_named(read, text, member):
+    with pytest.raises(RepeatedError, match=f"^{member} stands twice in ") as caught:
+        read(text)
+    assert caught.value.told("no type")[0] == str(caught.value)
+
+
+def test_a_family_with_none_among_its_words_is_told_what_to_write():
+    with pytest.raises(TypeTextError, match=r"v\.value if present\(v\) else 'none'"):
+        family_param_kind("'a' | 'b' | None")
+    with pytest.raises(TypeTextError, match="the kinds here are"):
+        family_param_kind("int | None")

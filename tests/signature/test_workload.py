@@ -158,7 +158,8 @@ def test_a_list_may_be_written_as_a_call(build, text, lens):
     [
         ("repeat(2)", "takes 2 arguments"),
         ("repeats(2, 3)", "did you mean 'repeat'"),
-        ("repeat(M, 3)", "'M' is not declared"),
+        ("repeat(M, 3)", "M stands as an argument, and those in rows are numbers"),
+        ("balanced_sizes(total, 3)", "total stands as an argument"),
         ("7", "a list of ints, as in repeat(...) or balanced_sizes(...), is due"),
         ("repeat(2, 2000000000)", "from 0 to 1048576 items"),
         ("repeat(2, 3", "never closed"),
@@ -169,6 +170,28 @@ def test_a_list_that_cannot_be_read_is_told_where_it_stands(problems, text, mess
     (problem,) = problems(**LENS, workloads=[{**PACKED, "lens": text}])
     assert message in problem.message
     assert "lens" in problem.span.text
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**ROW, "some": ["w", "w"]}, "row: some names w twice"),
+        ({**ROW, "dtype_cases": [{"T": "float16"}] * 2}, "dtype_cases has {T: float16} twice"),
+        ({**ROW, "small": {"P": 1}}, "small gives P, which the row itself does not give"),
+    ],
+)
+def test_what_a_row_says_in_vain_is_told(problems, row, message):
+    (problem,) = problems(**ROPE, workloads=[row])
+    assert problem.code == "row"
+    assert message in problem.message
+
+
+def test_what_could_not_be_read_in_a_row_is_not_missing_there(problems):
+    row = {**ROW, "flag": 10**30}
+    assert [p.code for p in problems(workloads=[row])] == ["too-large"]
+    changes = {"params__count": {"type": "int", "kw_only": True}}
+    found = problems(**changes, workloads=[{**ROW, "count": 10**30}])
+    assert [p.code for p in found] == ["too-large"]
 
 
 @pytest.mark.parametrize("value", [[1.5], ["2"], 3, [True]])

@@ -56,6 +56,15 @@ def test_a_key_names_the_direction_last(tmp_path):
     assert codes(write(tmp_path, norm=ENTRY.format(op="NormFwd", family="norm"))) == {"op-name"}
 
 
+def test_a_key_is_a_name_that_a_class_can_have(tmp_path):
+    assert codes(write(tmp_path, norm=ENTRY.format(op="A-FwdOp", family="norm"))) == {"op-name"}
+
+
+def test_a_family_is_a_name_that_a_module_can_have(tmp_path):
+    text = ENTRY.format(op="AFwdOp", family="class")
+    assert codes(write(tmp_path, **{"class": text})) == {"wrong-value"}
+
+
 def test_an_op_in_two_files_is_refused(tmp_path):
     text = ENTRY.format(op="AFwdOp", family="norm")
     assert codes(write(tmp_path, norm_a=text, norm_b=text)) == {"duplicate-op"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.resources import files
+from typing import Any
 
 import jsonschema
 import pytest
@@ -78,13 +80,41 @@ def test_what_the_reader_refuses_for_its_keys_does_not_fit(validator, code):
         {"roofline": "{flop: 1}"},
         {"composition": "{kind: chain, stages: []}"},
         {"signature.dtype_combos": "- T"},
+        {"signature.dtype_combos": "[]"},
+        {"family": "Probe"},
+        {"family": "class"},
+        {"signature.let": "class: M"},
+        {"signature.let": "_L: M"},
     ],
 )
 def test_wrong_keys_and_types_do_not_fit(validator, changes):
     assert errors(validator, entry_text(changes)) != []
 
 
+@pytest.mark.parametrize("op", ["A-BFwdOp", "aFwdOp", "FwdOp", "ÄFwdOp", "AFwd", "AFwdOp x"])
+def test_what_no_class_can_be_called_does_not_fit(validator, op):
+    text = entry_text()
+    assert errors(validator, text) == []
+    assert errors(validator, text.replace("ProbeFwdOp", op)) != []
+
+
 def test_every_object_lists_all_its_keys(validator):
     entry = manifest_schema()["additionalProperties"]
     assert entry["additionalProperties"] is False
     assert set(entry["properties"]) >= {"family", "status", "signature", "workloads"}
+
+
+def test_the_schema_says_what_each_key_says() -> None:
+    def properties(part_of: object) -> Iterator[tuple[str, dict[str, Any]]]:
+        if isinstance(part_of, dict):
+            if part_of.get("type") == "object":
+                yield from part_of.get("properties", {}).items()
+            for part in part_of.values():
+                yield from properties(part)
+        elif isinstance(part_of, list):
+            for part in part_of:
+                yield from properties(part)
+
+    found = list(properties(manifest_schema()))
+    assert len(found) > 40
+    assert [key for key, part in found if not part.get("description", "").endswith(".")] == []

@@ -6,7 +6,7 @@ import pytest
 
 from tileops_core.errors import ManifestError
 from tileops_core.spans import Span
-from tileops_core.spec.problems import CODES, Problems
+from tileops_core.spec.problems import CODES, MOST_STRAYS, Problems, first_strays
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -34,3 +34,14 @@ def test_problems_are_raised_together_in_the_order_of_the_text():
 
 def test_no_problem_raises_nothing():
     Problems().raise_if_any("XFwdOp")
+
+
+def test_the_first_strays_are_told_and_how_many_more_there_are():
+    found = list(range(MOST_STRAYS + 3))
+    kept = list(first_strays(found))
+    assert kept == [*((n, 0) for n in range(MOST_STRAYS)), (MOST_STRAYS, 3)]
+
+
+def test_a_few_strays_are_all_told():
+    found = list(range(MOST_STRAYS))
+    assert list(first_strays(found)) == [(stray, 0) for stray in found]

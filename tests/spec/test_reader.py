@@ -302,3 +302,74 @@ def test_names_are_identifiers_and_no_keywords():
     for name in ("1M", "_M", "class", "M-N", "é"):
         found = problems("{M: Dim,", f"{{{name}: Dim,")
         assert [p.code for p in found if p.span.line == 6] == ["bad-name"]
+
+
+@pytest.mark.parametrize("op", ["A-BFwdOp", "aFwdOp", "FwdOp", "XFwd"])
+def test_a_key_that_no_class_can_have_is_told_and_the_entry_read(op):
+    spec = ManifestFile("test.yaml", ENTRY.replace("XFwdOp", op)).load(op)
+    assert [problem.code for problem in spec.problems] == ["op-name"]
+    assert len(spec.workloads) == 1
+
+
+@pytest.mark.parametrize("value", ["1", "[a]", "{a: 1}", "null"])
+def test_what_is_no_entry_at_all_is_told_once(value):
+    spec = ManifestFile("test.yaml", f"stray: {value}\n").load("stray")
+    assert [problem.code for problem in spec.problems] == ["op-name"]
+
+
+def test_an_entry_that_is_no_mapping_lacks_nothing():
+    assert [p.code for p in read("XFwdOp: 1\n").problems] == ["wrong-value"]
+
+
+@pytest.mark.parametrize("name", ["Test", "class", "a-b"])
+def test_a_family_is_called_like_a_module(name):
+    (problem,) = problems("family: test", f"family: {name}")
+    assert problem.code == "wrong-value"
+    assert repr(name) in problem.message
+
+
+def test_a_table_of_dtypes_has_a_row():
+    (problem,) = problems("    let:\n", "    dtype_combos: []\n    let:\n")
+    assert problem.code == "missing-key"
+    assert "no row" in problem.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("family: test", "family: !!str test", "yaml-tag"),
+        ("signature:\n", "signature: &a\n", "yaml-tag"),
+        ('dtype: T, shape: "[M]", nullable', 'dtype: &t T, shape: "[M]", nullable', "yaml-tag"),
+        ("label: row", "label: null", "wrong-value"),
+        ("label: row", "label: 0x10", "yaml-trap"),
+        ("M: 3", "M: 0x10", "yaml-trap"),
+        ("M: 3", "M: 99999999999999999999", "too-large"),
+        ("default: false", "default: -9223372036854775808", "too-large"),
+    ],
+)
+def test_what_could_not_be_read_is_told_and_not_missed(old, new, code):
+    assert [problem.code for problem in problems(old, new)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("{M: Dim,", "{M: '',"), ("type: bool", "type: ''"), ("family: test", "family: ''")],
+)
+def test_empty_text_is_no_kind_type_or_name(old, new):
+    assert [problem.code for problem in problems(old, new)] == ["wrong-value"]
+
+
+@pytest.mark.parametrize("row", ["1", "{label: null}", "{M: 3}", "{label: a, M: 0x1}"])
+def test_a_row_of_which_something_could_not_be_read_is_kept_as_such(row):
+    text = ENTRY[: ENTRY.index("    - label: row")] + f"    - {row}\n  roofline: {{flops: 0}}\n"
+    spec = read(text)
+    assert len(spec.problems) == 1
+    assert [row.whole for row in spec.workloads] == [False]
+
+
+def test_where_a_declaration_is_left_out_is_known():
+    assert read(ENTRY).left_out == frozenset()
+    assert read(ENTRY.replace("x: {dtype", "class: {dtype")).left_out == {"inputs"}
+    assert read(ENTRY.replace("params:\n      flag", "params: 1\n    x:\n      flag")).left_out == {
+        "params"
+    }

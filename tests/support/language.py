@@ -1,12 +1,12 @@
-"""The features of the manifest's language, and where each is used: the page ``docs/language.md``.
-
-``python tests/support/language.py`` writes the page anew.
+"""The features of the manifest's language, what they mean, and where each is used: the page
+``docs/language.md``, which ``python tests/support/language.py`` writes anew.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -18,14 +18,11 @@ import metadata_ops
 import yaml
 
 from tileops_core.signature.build import build_signature
-from tileops_core.signature.generators import GENERATORS
 from tileops_core.signature.model import Signature
-from tileops_core.signature.predicates import PREDICATES
-from tileops_core.signature.primitives import PRIMITIVES
-from tileops_core.signature.values import LISTS
-from tileops_core.spec import expressions, reader
+from tileops_core.spec import expressions
 from tileops_core.spec.catalogue import ManifestFile
 from tileops_core.spec.expressions import Binary, BoolOp, Call, Compare, Const, Expr, IfElse, Unary
+from tileops_core.validate.language import SAMPLES, Topic, topics
 
 SUPPORT = Path(__file__).parent
 PAGE = SUPPORT.parents[1] / "docs" / "language.md"
@@ -76,58 +73,47 @@ def use_of(feature: Feature) -> str | None:
 # -- the features -------------------------------------------------------------------------
 
 
-def features() -> list[Feature]:
+Used = Callable[[Any, Signature], bool]
+
+
+@cache
+def features() -> tuple[Feature, ...]:
     """Every feature of the language, as the library's own tables list them."""
-    return [*_keys(), *_kinds(), *_types(), *_matches(), *_expressions(), *_functions()]
+    return tuple(
+        Feature(topic.group, topic.name, _use(topic)) for topic in topics() if topic.group in _USES
+    )
 
 
-def _keys() -> Iterator[Feature]:
-    places: tuple[tuple[str, tuple[str, ...], Callable[[Any], list[Any]]], ...] = (
-        ("entry", reader._ENTRY, lambda e: [e]),
-        ("signature", reader._SIGNATURE, lambda e: [e["signature"]]),
-        ("parameter", reader._PARAM, lambda e: _below(e, "params")),
-        ("input", reader._INPUT, lambda e: _below(e, "inputs")),
-        ("output", reader._OUTPUT, lambda e: _below(e, "outputs")),
-        ("type family", reader._FAMILY, lambda e: _below(e, "types")),
-        ("roofline", reader._ROOFLINE, lambda e: [e.get("roofline", {})]),
-        ("stage", reader._STAGE, lambda e: e.get("composition", {}).get("stages", [])),
-        ("row", reader._ROW, lambda e: e["workloads"]),
-    )
-    for place, keys, find in places:
-        for key in keys:
-            yield Feature(
-                f"key of the {place}",
-                key,
-                lambda entry, _, key=key, find=find: any(key in item for item in find(entry)),
-            )
-    yield Feature(
-        "key of the parameter",
-        "dtype and shape (a tensor)",
-        lambda _, signature: bool(signature.construction_tensors),
-    )
-    for key in ("optional", "mutated"):
-        yield Feature(
-            "condition",
-            f"{key} under an expression",
-            lambda entry, _, key=key: any(
-                isinstance(i.get(key), str) for i in _below(entry, "inputs")
-            ),
-        )
+def _use(topic: Topic) -> Used:
+    return _USES[topic.group](topic.name)
 
 
 def _below(entry: Any, part: str) -> list[Any]:
     return list(entry["signature"].get(part, {}).values())
 
 
-def _kinds() -> Iterator[Feature]:
-    for kind in ("Dim", "Shape", "DType", "Seq[Int]"):
-        yield Feature(
-            "kind of an index",
-            f"{kind}[a | b]" if kind == "DType" else kind,
-            lambda entry, _, kind=kind: any(
-                str(text).startswith(kind) for text in entry["signature"].get("forall", {}).values()
-            ),
-        )
+def _key_of(find: Callable[[Any], list[Any]]) -> Callable[[str], Used]:
+    return lambda key: lambda entry, _: any(key in item for item in find(entry))
+
+
+def _tensors_among_params(entry: Any) -> list[Any]:
+    return [param for param in _below(entry, "params") if "shape" in param]
+
+
+def _cases(entry: Any) -> list[Any]:
+    return [case for family in _below(entry, "types") for case in family["cases"]]
+
+
+def _condition(name: str) -> Used:
+    key = name.split()[0]
+    return lambda entry, _: any(isinstance(i.get(key), str) for i in _below(entry, "inputs"))
+
+
+def _index(name: str) -> Used:
+    kind = name.partition("[a")[0]
+    return lambda entry, _: any(
+        str(text).startswith(kind) for text in entry["signature"].get("forall", {}).values()
+    )
 
 
 _TYPES: Mapping[str, str] = {
@@ -155,37 +141,27 @@ _TYPES: Mapping[str, str] = {
     "a sealed sum of types.yaml": r"MGroupedLayout",
     "an object of a class (opaque)": r"RoutingEpilogueSpec( \| None)?",
 }
-"""The types of parameters, and what their texts look like."""
+"""What the texts of the types of parameters look like."""
 
 
-def _types() -> Iterator[Feature]:
-    for name, pattern in _TYPES.items():
-        yield Feature(
-            "type of a parameter",
-            name,
-            lambda entry, _, pattern=pattern: any(
-                re.fullmatch(pattern, str(p.get("type", ""))) for p in _below(entry, "params")
-            ),
-        )
+def _type(name: str) -> Used:
+    pattern = re.compile(_TYPES[name])
+    return lambda entry, _: any(
+        pattern.fullmatch(str(param.get("type", ""))) for param in _below(entry, "params")
+    )
 
 
-def _matches() -> Iterator[Feature]:
-    def cases(entry: Any) -> list[Any]:
-        return [case["when"] for family in _below(entry, "types") for case in family["cases"]]
+_CASES: Mapping[str, Callable[[Any], bool]] = {
+    "a boolean": lambda when: isinstance(when, bool),
+    "a word": lambda when: isinstance(when, str),
+    "several at once": lambda when: isinstance(when, list),
+    "{form: _}": lambda when: "'_'" in repr(when),
+    "{form: {field: value}}": lambda when: bool(re.search(r"\{'\w+': \{'\w+'", repr(when))),
+}
 
-    forms: Mapping[str, Callable[[Any], bool]] = {
-        "a boolean": lambda when: isinstance(when, bool),
-        "a word": lambda when: isinstance(when, str),
-        "several at once": lambda when: isinstance(when, list),
-        "{form: _}": lambda when: "'_'" in repr(when),
-        "{form: {field: value}}": lambda when: bool(re.search(r"\{'\w+': \{'\w+'", repr(when))),
-    }
-    for name, fits in forms.items():
-        yield Feature(
-            "case of a type family",
-            name,
-            lambda entry, _, fits=fits: any(map(fits, cases(entry))),
-        )
+
+def _case(name: str) -> Used:
+    return lambda entry, _: any(_CASES[name](case["when"]) for case in _cases(entry))
 
 
 def expressions_of(value: Any) -> Iterator[Expr]:
@@ -227,40 +203,53 @@ _NODES: Mapping[str, Callable[[Expr], bool]] = {
 }
 
 
-def _expressions() -> Iterator[Feature]:
-    for name, fits in _NODES.items():
-        yield _node("expression", name, fits)
-    for op in ("+", "-", "*", "/", "//", "%", "**"):
-        yield _node("operator", op, lambda n, op=op: isinstance(n, Binary) and n.op == op)
-    for op in ("-", "not"):
-        yield _node("operator", f"{op} x", lambda n, op=op: isinstance(n, Unary) and n.op == op)
-    for op in ("and", "or"):
-        yield _node("operator", op, lambda n, op=op: isinstance(n, BoolOp) and n.op == op)
-    for op in ("==", "!=", "<", "<=", ">", ">=", "in", "not in"):
-        yield _node("operator", op, lambda n, op=op: isinstance(n, Compare) and op in dict(n.rest))
+def _node(fits: Callable[[Expr], bool]) -> Used:
+    return lambda _, signature: any(map(fits, expressions_of(signature)))
 
 
-def _node(group: str, name: str, fits: Callable[[Expr], bool]) -> Feature:
-    return Feature(group, name, lambda _, signature: any(map(fits, expressions_of(signature))))
-
-
-def _functions() -> Iterator[Feature]:
-    tables: tuple[tuple[str, Any], ...] = (
-        ("primitive", PRIMITIVES),
-        ("generator", GENERATORS),
-        ("predicate", PREDICATES),
-    )
-    for group, table in tables:
-        for name in table:
-            yield _node(
-                group, name, lambda n, name=name: isinstance(n, Call) and n.function == name
-            )
-    for name in LISTS:
-        yield Feature(
-            "function of lists in rows",
-            name,
-            lambda entry, _, name=name: f"{name}(" in str(entry),
+def _operator(name: str) -> Used:
+    unary = {"- x": "-", "not x": "not"}.get(name)
+    if unary:
+        return _node(lambda n: isinstance(n, Unary) and n.op == unary)
+    if name in ("and", "or"):
+        return _node(lambda n: isinstance(n, BoolOp) and n.op == name)
+    return _node(
+        lambda n: (
+            (isinstance(n, Binary) and n.op == name)
+            or (isinstance(n, Compare) and name in dict(n.rest))
         )
+    )
+
+
+def _function(name: str) -> Used:
+    return _node(lambda n: isinstance(n, Call) and n.function == name)
+
+
+_USES: Mapping[str, Callable[[str], Used]] = {
+    "key of the entry": _key_of(lambda e: [e]),
+    "key of the signature": _key_of(lambda e: [e["signature"]]),
+    "key of the parameter": _key_of(lambda e: [p for p in _below(e, "params") if "type" in p]),
+    "key of the parameter that is a tensor": _key_of(_tensors_among_params),
+    "key of the input": _key_of(lambda e: _below(e, "inputs")),
+    "key of the output": _key_of(lambda e: _below(e, "outputs")),
+    "key of the type family": _key_of(lambda e: _below(e, "types")),
+    "key of the case": _key_of(_cases),
+    "key of the roofline": _key_of(lambda e: [e.get("roofline", {})]),
+    "key of the composition": _key_of(lambda e: [e.get("composition", {})]),
+    "key of the stage": _key_of(lambda e: e.get("composition", {}).get("stages", [])),
+    "key of the row": _key_of(lambda e: e["workloads"]),
+    "condition": _condition,
+    "kind of an index": _index,
+    "type of a parameter": _type,
+    "case of a type family": _case,
+    "expression": lambda name: _node(_NODES[name]),
+    "operator": _operator,
+    "primitive": _function,
+    "generator": _function,
+    "predicate": _function,
+    "function of lists in rows": lambda name: lambda entry, _: f"{name}(" in str(entry),
+}
+"""How to see that an entry uses a feature of each group."""
 
 
 # -- the page -----------------------------------------------------------------------------
@@ -271,20 +260,56 @@ def page() -> str:
     lines = [
         "# The language of entries",
         "",
-        "What an entry may say, and an entry that says it: an op's, else one that is there for",
-        "tests. A test compares this page with the library's own tables and with the entries, and",
-        "fails when a feature is missing here, or is not used where the page says.",
+        "What an entry may say, what it means, and an entry that says it: an op's, else one that",
+        "is there for tests. `tileops validate --explain WORD` shows one word of it. Tests compare",
+        "this page with the library's own tables and with the entries, and fail when a feature is",
+        "missing here or is not used where the page says; they evaluate the examples too.",
+        "",
+        "In the examples these names have values:",
+        "",
+        *(f"- `{name}`: {sample.said}" for name, sample in SAMPLES.items()),
     ]
-    group = ""
-    for feature in features():
-        if feature.group != group:
-            group = feature.group
-            lines += ["", f"## {group}", "", "| feature | used by |"]
-            lines.append("| --- | --- |")
-        use = use_of(feature)
-        name = feature.name.replace("|", "\\|")
-        lines.append(f"| `{name}` | {use or '-'} |")
+    uses = {(feature.group, feature.name): use_of(feature) for feature in features()}
+    for group in dict.fromkeys(topic.group for topic in topics()):
+        lines += _section([topic for topic in topics() if topic.group == group], uses)
     return "\n".join([*lines, ""])
+
+
+def _section(of_group: list[Topic], uses: Mapping[tuple[str, str], str | None]) -> Iterator[str]:
+    group = of_group[0].group
+    shown = any(topic.examples and not topic.signature for topic in of_group)
+    columns = ["feature", "meaning", *["example"] * shown, *["used by"] * (group in _USES)]
+    yield from ("", f"## {group}", "", _row(columns), _row(["---"] * len(columns)))
+    for topic in of_group:
+        cells = [f"`{topic.name}`", topic.brief if topic.signature else topic.meaning[0]]
+        if shown:
+            cells.append("; ".join(f"`{text}` is `{value}`" for text, value in topic.examples))
+        if group in _USES:
+            cells.append(uses[group, topic.name] or "-")
+        yield _row(cells)
+    for topic in of_group:
+        if topic.signature:
+            yield from _function_text(topic)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _function_text(topic: Topic) -> Iterator[str]:
+    called, _, gives = topic.signature.partition(" gives ")
+    yield from ("", f"### {topic.name}", "")
+    yield from _wrapped(f"`{called}`{f' gives {gives}' if gives else ''}")
+    for part in topic.meaning:
+        yield from ("", *(line for text in part.splitlines() for line in _wrapped(text)))
+    yield from ("", "```python")
+    for text, value in topic.examples:
+        yield from (f">>> {text}", value)
+    yield "```"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, subsequent_indent="  " if text.startswith("- ") else "")
 
 
 def rows(text: str) -> Iterator[tuple[str, str, str]]:
@@ -293,8 +318,10 @@ def rows(text: str) -> Iterator[tuple[str, str, str]]:
     for line in text.splitlines():
         if line.startswith("## "):
             group = line[3:]
-        elif match := re.fullmatch(r"\| `(.+)` \| (.+) \|", line):
-            yield group, match[1].replace("\\|", "|"), match[2]
+        elif line.startswith("| `"):
+            name, *_, use = re.split(r"(?<!\\) \| ", line.removeprefix("| ").removesuffix(" |"))
+            if group in _USES:
+                yield group, name.strip("`").replace("\\|", "|"), use
 
 
 if __name__ == "__main__":

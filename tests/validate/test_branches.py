@@ -41,9 +41,10 @@ def test_the_finding_names_the_branch(check):
             "signature.forall": FORALL,
             "signature.inputs": WITH_K,
             "signature.let": "L: K if flag else 0",
+            "signature.shape_rules": "- L != 7",
         }
     )
-    (finding,) = report
+    (finding,) = (f for f in report if "let L" in f.message)
     assert finding.message == (
         "let L reads K, which nothing settles where flag is true and w is not there"
     )
@@ -62,8 +63,25 @@ def test_the_finding_names_the_branch(check):
     ],
 )
 def test_an_index_that_is_settled_where_it_is_read_is_none(check, where):
-    report = check({"signature.forall": FORALL, "signature.inputs": WITH_K, **where})
+    used = {"roofline": "{flops: L + M}"} if "signature.let" in where else {}
+    report = check({"signature.forall": FORALL, "signature.inputs": WITH_K, **used, **where})
     assert list(report) == []
+
+
+IDS = """
+    x: {dtype: T, shape: "[M, N, *S]"}
+    i: {dtype: int32, shape: "[M]", values: "sample_indices(M, N)", requires: ["in_range(0, TOP)"]}
+    w: {dtype: T, shape: "[K]", optional: true}
+"""
+
+
+@pytest.mark.parametrize(
+    ("top", "found"),
+    [("K", ["unsolved", "row"]), ("K if flag else N", ["branch-unsettled"]),
+     ("K if present(w) else N", [])],
+)  # fmt: skip
+def test_a_predicate_reads_what_is_settled_wherever_its_tensor_is(codes, top, found):
+    assert codes({"signature.forall": FORALL, "signature.inputs": IDS.replace("TOP", top)}) == found
 
 
 def test_a_gap_that_a_refinement_rules_out_is_none(check):
@@ -85,7 +103,7 @@ def test_refinements_that_leave_no_combination_are_a_finding(codes):
 
 def test_discriminants_that_nothing_ties_are_not_multiplied(check):
     flags = "\n".join(f"f{n}: {{type: bool, default: false}}" for n in range(30))
-    rules = "\n".join(f"- f{n} or M > {n - 30}" for n in range(30))
+    rules = "\n".join(f"- f{n} or M != {n + 10}" for n in range(30))
     report = check({"signature.params": flags, "signature.shape_rules": rules})
     assert list(report) == []
     assert report.counts.branches < 200

@@ -98,3 +98,13 @@ def test_a_function_may_give_0_operations(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     spec = {**faulty.SPECS["ProbeFwdOp"], "roofline": {"func": "costly_nothing.cost"}}
     assert [f for f in validate(op_class("ProbeFwdOp", spec=spec)) if f.code == "roofline"] == []
+
+
+def test_a_formula_that_fails_on_many_cases_is_one_finding(check):
+    rows = """
+        - {label: tiny, M: 2, N: 3, S: [4], dtype_cases: [{T: float16}, {T: float32}]}
+        - {label: more, M: 2, N: 3, S: [5], dtype_cases: [{T: float16}]}
+    """
+    (finding,) = findings(check, "{flops: M - N}", workloads=rows)
+    assert finding.message.startswith("tiny-float16: ")
+    assert finding.message.endswith(", and 2 cases more")

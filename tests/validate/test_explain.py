@@ -9,7 +9,8 @@ import pytest
 
 from tileops_core.validate.codes import CODES
 from tileops_core.validate.examples import EXAMPLES
-from tileops_core.validate.explain import explain, page
+from tileops_core.validate.explain import explain, explain_word, page
+from tileops_core.validate.language import topics
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "problems.md"
@@ -58,3 +59,25 @@ def test_every_code_is_noted_somewhere(code):
 def test_a_code_without_an_example_is_provoked_by_a_test(code):
     others = [path for path in TESTS if path != Path(__file__)]
     assert any(f'"{code}"' in path.read_text(encoding="utf-8") for path in others)
+
+
+def test_a_word_is_explained_wherever_it_stands() -> None:
+    text = explain_word("optional")
+    assert text.count("\n\n  ") == 3
+    for place in ("key of the input", "key of the stage", "key of the parameter that is a tensor"):
+        assert f"optional ({place})" in text
+
+
+def test_a_function_is_explained_with_its_arguments_examples_and_what_they_read() -> None:
+    lines = explain_word("bytes").splitlines()
+    assert lines[0] == "bytes (key of the roofline)"
+    assert "bytes (primitive)" in lines
+    assert "  bytes(tensor: a tensor) gives a length (an int of 0 or more)" in lines
+    assert "    >>> bytes(x)" in lines
+    assert "    12" in lines
+    assert "  x is a tensor of float16 and shape [2, 3]" in lines
+
+
+def test_lines_of_an_explanation_are_not_too_long() -> None:
+    for topic in topics():
+        assert max(map(len, explain_word(topic.name).splitlines())) <= 120

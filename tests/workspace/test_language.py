@@ -25,6 +25,22 @@ def test_a_feature_is_used_where_the_page_says(key: tuple[str, str]) -> None:
     assert FEATURES[key].used(*entry), REMEDY
 
 
+@pytest.mark.parametrize("key", ROWS, ids=" ".join)
+def test_the_page_names_an_op_where_one_uses_the_feature(key: tuple[str, str]) -> None:
+    if ROWS[key].startswith("tests/"):
+        assert str(language.use_of(FEATURES[key])).startswith("tests/"), REMEDY
+
+
+def test_the_page_says_what_the_library_says() -> None:
+    """All but who uses what, which other tests compare."""
+
+    def without_uses(text: str) -> list[str]:
+        return [line.rpartition(" | ")[0] or line for line in text.splitlines()]
+
+    page = language.PAGE.read_text(encoding="utf-8")
+    assert without_uses(page) == without_uses(language.page()), REMEDY
+
+
 @pytest.mark.parametrize("name", ["gallery.yaml", "hard_entries.yaml"])
 def test_the_entries_of_the_tests_have_no_finding(name: str, tmp_path: Path) -> None:
     """Files by family, as a manifest has them."""

@@ -153,6 +153,7 @@ class Op(Holds, Prepares, Rooflines, Tunes):
         Raises:
             RuntimeError: no call has completed.
             NotImplementedError: the entry has no roofline.
+            ManifestError: the entry gives no cost for this call.
         """
         if self._plan.signature.roofline is None:
             raise NotImplementedError(

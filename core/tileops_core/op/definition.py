@@ -16,8 +16,6 @@ from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Plan
 from tileops_core.signature.build import build_signature
-from tileops_core.signature.model import Signature
-from tileops_core.signature.problems import Problem, manifest_error
 from tileops_core.spec.catalogue import family_of, load_spec, load_spec_from, status_of
 from tileops_core.spec.entries import Spec
 
@@ -71,7 +69,6 @@ def _refusal(error: ManifestError) -> Any:
 def _install(cls: Any, base: Any, loaded: Spec) -> None:
     """Everything that is made from an entry."""
     signature = build_signature(loaded)
-    _refuse_members(signature, base)
     check_delegate_types(cls, signature)
     plan = build_plan(signature)
     cls._plan = plan
@@ -80,22 +77,6 @@ def _install(cls: Any, base: Any, loaded: Spec) -> None:
         setattr(cls, param.name, ParameterAttribute(param.name))
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):
         cls.__init__ = emit_init(plan.signature, base.__init__)
-
-
-def _refuse_members(signature: Signature, base: type) -> None:
-    """Refuse parameters that would hide a member of every op; ``dtype`` is there to be replaced."""
-    problems = [
-        Problem(
-            "bad-name",
-            f"the parameter {p.name!r} would hide what every op has under this name",
-            p.span,
-            "give it another name",
-        )
-        for p in signature.params
-        if hasattr(base, p.name) and p.name != "dtype"
-    ]
-    if problems:
-        raise manifest_error(signature.op, problems)
 
 
 def _between(cls: type, base: type) -> list[type]:

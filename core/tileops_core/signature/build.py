@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,7 +12,7 @@ from tileops_core.signature.combos import build_combos
 from tileops_core.signature.composition import build_composition
 from tileops_core.signature.coverage import check_coverage
 from tileops_core.signature.dtypes import DTYPES, unknown_dtype
-from tileops_core.signature.effects import check_effects
+from tileops_core.signature.effects import check_effects, check_order
 from tileops_core.signature.entry_hash import entry_hash
 from tileops_core.signature.families import Families
 from tileops_core.signature.kinds import (
@@ -24,7 +23,8 @@ from tileops_core.signature.kinds import (
     is_int,
     is_number,
 )
-from tileops_core.signature.metadata import MetadataChecker, check_row_only, row_only_indices
+from tileops_core.signature.members import OP_MEMBERS
+from tileops_core.signature.metadata import MetadataChecker, check_row_only
 from tileops_core.signature.model import (
     REQUIRED,
     DTypeCombos,
@@ -36,11 +36,13 @@ from tileops_core.signature.model import (
     Roofline,
     Rule,
     Signature,
+    Workload,
 )
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.rows import build_rows
 from tileops_core.signature.rules import Degrees, Phases, defined_by, names_in, ordered_lets
 from tileops_core.signature.shared_kinds import SharedKindsOf
+from tileops_core.signature.sources import check_sources, names_behind
 from tileops_core.signature.types import TypeTextError, index_kind, misfit, param_kind
 from tileops_core.spans import Span
 from tileops_core.spec.catalogue import shared_types
@@ -53,10 +55,9 @@ from tileops_core.spec.entries import (
     TensorEntry,
 )
 from tileops_core.spec.expressions import Expr, FamilyUse, Name
+from tileops_core.spec.names import is_dotted
 from tileops_core.spec.shared_types import SharedTypes
 from tileops_core.suggest import did_you_mean
-
-_DOTTED = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(\.[A-Za-z_][A-Za-z_0-9]*)+", re.ASCII)
 
 # The constructor's own names, a constant of the language, and what generated code calls.
 _RESERVED = frozenset(
@@ -95,7 +96,9 @@ class _Builder:
         self.kinds.update(dict.fromkeys((t.name for t in self.tensors), TENSOR))
         self.kinds.update(dict.fromkeys((entry.name for entry in spec.lets), None))
         self.optional = frozenset(e.name for e in self.given if e.optional is not False)
-        self.checker = Checker(Scope(self.kinds, problems, self.optional))
+        self.checker = Checker(
+            Scope(self.kinds, problems, self.optional, names_are_missing=bool(spec.left_out))
+        )
         self.metadata = MetadataChecker(self.checker.scope, spec.inputs)
         called = (tensor.name for tensor in (*spec.inputs, *spec.outputs))
         self.phases = Phases(self.params, self.indices, called)
@@ -106,17 +109,23 @@ class _Builder:
         spec, problems = self.spec, self.problems
         self._check_names()
         lets = self._lets()
-        families = Families(spec.types, self.shared, problems)
+        families = Families(spec.types, self.shared, problems, whole="types" not in spec.left_out)
         params = tuple(self._param(entry, families) for entry in spec.params)
         self._check_param_order(params)
         inputs = tuple(self._input(entry, families) for entry in spec.inputs)
         outputs = tuple(self._output(entry, families) for entry in spec.outputs)
-        families.note_unused()
-        combos = build_combos(spec.dtype_combos, self.indices, self.params, problems)
+        if all(tensor.shape is not None for tensor in self.tensors) and not spec.left_out & {
+            "inputs", "outputs", "params",
+        }:  # fmt: skip
+            families.note_unused()
+        known = not spec.left_out & {"forall", "params"}
+        table = spec.dtype_combos if known else ()
+        combos = build_combos(table, self.indices, self.params, problems)
         rules = tuple(self._rules(combos))
         roofline = self._roofline()
-        row_only = self._check_sources((*inputs, *(p.tensor for p in params if p.tensor)))
-        check_effects(inputs, outputs, spec.outputs, problems)
+        held = (param.tensor for param in params if param.tensor)
+        row_only = check_sources(spec, (*inputs, *held), self.indices, problems)
+        self._check_effects(inputs, outputs)
         check_row_only(row_only, lets, rules, inputs, outputs, roofline, problems)
         indices = tuple(
             IndexDecl(entry.name, kind, entry.span, entry.name in row_only)
@@ -135,7 +144,7 @@ class _Builder:
             lets=lets,
             rules=rules,
             roofline=roofline,
-            workloads=build_rows(spec.workloads, indices, params, inputs, self._broken(), problems),
+            workloads=self._workloads(indices, params, inputs),
             entry_hash="",
             span=spec.span,
             adts=tuple(self.shared.used.values()),
@@ -146,18 +155,25 @@ class _Builder:
             check_coverage(signature, self.tensors, families, problems)
         return attrs.evolve(signature, entry_hash=entry_hash(signature))
 
-    def _broken(self) -> frozenset[str]:
-        """The indices and parameters whose kind could not be told."""
+    def _workloads(
+        self, indices: tuple[IndexDecl, ...], params: tuple[Param, ...], inputs: tuple[Input, ...]
+    ) -> tuple[Workload, ...]:
         declared = {**self.indices, **self.params}
-        return frozenset(name for name, kind in declared.items() if kind is None)
+        broken = {name for name, kind in declared.items() if kind is None}
+        broken |= {entry.name for entry in self.spec.inputs if entry.optional is None}
+        if self.spec.left_out:  # whatever a row gives may be of a declaration that was left out
+            broken |= {name for row in self.spec.workloads for name in row.names}
+        rows, problems = self.spec.workloads, self.problems
+        return build_rows(rows, indices, params, inputs, frozenset(broken), problems)
 
     def _index_kind(self, kind: Any) -> Kind | None:
+        if not kind.value:
+            return None  # what stands there instead is noted already
         try:
             return index_kind(kind.value)
         except TypeTextError as error:
-            self.problems.add(
-                "unknown-type", f"{kind.value!r} is no kind of an index", kind.span, str(error)
-            )
+            message, hint = error.told(f"{kind.value!r} is no kind of an index")
+            self.problems.add("unknown-type", message, kind.span, hint)
             return None
 
     def _param_kind(self, entry: ParamEntry) -> Kind | None:
@@ -168,12 +184,8 @@ class _Builder:
         try:
             return param_kind(entry.type.value, self.shared)
         except TypeTextError as error:
-            self.problems.add(
-                "unknown-type",
-                f"{entry.name}: {entry.type.value!r} is no type of a parameter",
-                entry.type.span,
-                str(error),
-            )
+            message, hint = error.told(f"{entry.type.value!r} is no type of a parameter")
+            self.problems.add("unknown-type", f"{entry.name}: {message}", entry.type.span, hint)
             return None
 
     def _check_names(self) -> None:
@@ -193,7 +205,7 @@ class _Builder:
                     first, span = seen[entry.name]
                     self.problems.add(
                         "name-taken",
-                        f"{entry.name!r} is {first} already, on line {span.line}",
+                        f"{entry.name!r} is {first} already, {span.where}",
                         entry.span,
                     )
                 seen.setdefault(entry.name, (noun, entry.span))
@@ -208,6 +220,13 @@ class _Builder:
                         entry.span,
                         "self, target, inf and dtype names are not declared, and out only where "
                         "the caller passes it",
+                    )
+                elif entry.name in OP_MEMBERS and noun in ("a parameter", "an input"):
+                    self.problems.add(
+                        "bad-name",
+                        f"{noun} {entry.name!r} would hide what every op has under this name",
+                        entry.span,
+                        "give it another name",
                     )
 
     def _param(self, entry: ParamEntry, families: Families) -> Param:
@@ -225,13 +244,15 @@ class _Builder:
             name=entry.name,
             kind=kind or TENSOR,
             default=default,
-            kw_only=entry.kw_only,
+            kw_only=bool(entry.kw_only),
             annotation=entry.type.value,
             span=entry.span,
             tensor=self._input(entry.tensor, families) if entry.tensor else None,
         )
 
     def _check_param_order(self, params: tuple[Param, ...]) -> None:
+        if any(entry.kw_only is None for entry in self.spec.params):
+            return
         defaulted = kw_only = False
         for param in params:
             if kw_only and not param.kw_only:
@@ -278,6 +299,8 @@ class _Builder:
         elif entry.dtype is not None:
             self.checker.expect(entry.dtype, lambda kind: isinstance(kind, DTypeKind), "a dtype")
         shape = families.expand(entry.shape, self.checker) if entry.shape else ()
+        if shape and isinstance(entry.shape, FamilyUse):
+            self._check_discriminants(entry.name, families.discriminants(entry.shape))
         for case in shape:
             for axis in case.axes:
                 self.degrees.check(axis)
@@ -292,8 +315,30 @@ class _Builder:
             "shape_span": entry.shape_span,
         }
 
+    def _check_discriminants(self, name: str, found: Iterable[Expr]) -> None:
+        """Note discriminants that hang on what only the shapes of a call tell."""
+        told: set[Span] = set()
+        for discriminant in found:
+            late = sorted(
+                n for n in names_behind(discriminant, self.spec.lets) if self._is_length(n)
+            )
+            if late and discriminant.span not in told:
+                told.add(discriminant.span)
+                self.problems.add(
+                    "family-match",
+                    f"{name}: the case hangs on {late[0]}, which has no finitely many values",
+                    discriminant.span,
+                    "a discriminant is settled at construction, or by which tensors are there and "
+                    "what their dtypes are: a parameter, present(t), T == float16",
+                )
+
+    def _is_length(self, name: str) -> bool:
+        """Whether a name is an index that the lengths of tensors tell, or a row's list."""
+        return name in self.indices and not isinstance(self.indices[name], DTypeKind | None)
+
     def _is_unknown_dtype(self, name: str) -> bool:
-        return name not in self.kinds and name not in DTYPES
+        known = name in self.kinds or name in DTYPES
+        return not known and not self.spec.left_out
 
     def _input(self, entry: InputEntry, families: Families) -> Input:
         tensor = Input(
@@ -349,7 +394,7 @@ class _Builder:
                 continue
             unknown = [n for n in sorted(defined_by(entry)) if n not in self.kinds]
             unknown = [name for name in unknown if name not in DTYPES]
-            if unknown:
+            if unknown and not self.spec.left_out:
                 self.problems.add(
                     "rule-defines-name",
                     f"{unknown[0]!r} is not declared; a refinement checks, it defines nothing",
@@ -378,7 +423,7 @@ class _Builder:
                     "divide with // or ceil_div, and keep floats out",
                 )
             self.degrees.check(expr)
-        if entry.func is not None and not _DOTTED.fullmatch(entry.func):
+        if entry.func is not None and not is_dotted(entry.func):
             self.problems.add(
                 "wrong-value",
                 f"roofline: func is {entry.func!r}, the dotted name of a function is due",
@@ -387,38 +432,9 @@ class _Builder:
             )
         return Roofline(entry.flops, entry.bytes, entry.func, entry.span)
 
-    def _check_sources(self, tensors: tuple[Input, ...]) -> frozenset[str]:
-        """Note indices that nothing gives a value; the result are those that only rows give."""
-        if any(entry.shape is None or entry.dtype is None for entry in self.given):
-            return frozenset()  # what could not be read may carry any of them
-        carried: set[str] = set()
-        for entry in tensors:
-            parts = [axis for case in entry.shape for axis in case.axes]
-            if isinstance(self._entry(entry.name).shape, FamilyUse) and not parts:
-                return frozenset()  # the family is at fault, and that is noted
-            for part in (entry.dtype, *parts):
-                carried |= names_in(part)
-        row_only = row_only_indices(self.indices, carried, self.spec.inputs)
-        for index in self.spec.forall:
-            if index.name in carried | row_only:
-                continue
-            definer = next((r for r in self.spec.rules if index.name in defined_by(r)), None)
-            if definer:
-                self.problems.add(
-                    "rule-defines-name",
-                    f"{index.name} gets its value from nothing but this equality",
-                    definer.span,
-                    f"take {index.name} out of forall and write it below let",
-                )
-            else:
-                self.problems.add(
-                    "unsourced-index",
-                    f"no input carries {index.name}, so no call gives it a value",
-                    index.span,
-                    "make it a parameter, or a let",
-                )
-
-        return row_only
-
-    def _entry(self, name: str) -> InputEntry:
-        return next(entry for entry in self.given if entry.name == name)
+    def _check_effects(self, inputs: tuple[Input, ...], outputs: tuple[Output, ...]) -> None:
+        if "inputs" in self.spec.left_out:
+            return  # an alias may be of one that was left out
+        if all(entry.optional is not None for entry in self.spec.inputs):
+            check_order(inputs, self.problems)
+        check_effects(inputs, outputs, self.spec.outputs, self.problems)

@@ -61,12 +61,14 @@ class Scope:
     A kind of None belongs to a declaration that is wrong itself: it is known, and reading it
     starts no second problem. ``optional`` are the tensors of which presence may be asked;
     ``costs`` says that ``bytes`` of a tensor may be. ``functions`` are those that may be called.
+    Where ``names_are_missing``, a declaration was left out, and an unknown name may be its.
     """
 
     kinds: Mapping[str, Kind | None]
     problems: Problems
     optional: frozenset[str] = frozenset()
     costs: bool = False
+    names_are_missing: bool = False
     functions: Mapping[str, Primitive] = PRIMITIVES
 
 
@@ -84,13 +86,17 @@ class Checker:
         kind = self.kind(expr, known)
         if kind is None or accepts(kind):
             return kind
+        self._refuse(expr, kind, noun)
+        return None
+
+    def _refuse(self, expr: Expr, kind: Kind, noun: str, place: str = "", hint: str = "") -> None:
         if may_be_none(kind):
             self._maybe_none(expr, noun)
         elif isinstance(kind, TensorKind):
             self._tensor_read(expr)
         else:
-            self.problems.add("kind", f"this is {describe(kind)}, {noun} is due", expr.span)
-        return None
+            message = f"this is {describe(kind)}, {noun} is due{place}"
+            self.problems.add("kind", message, expr.span, hint)
 
     def boolean(self, expr: Expr, known: Known = NOTHING) -> None:
         """Check a condition."""
@@ -115,6 +121,8 @@ class Checker:
             return self.scope.kinds[expr.id]
         if expr.id in DTYPES:
             return DTypeKind((expr.id,))
+        if self.scope.names_are_missing:
+            return None
         self.problems.add(
             "unknown-name",
             f"{expr.id!r} is not declared{did_you_mean(expr.id, self.scope.kinds)}",
@@ -207,20 +215,25 @@ class Checker:
         if len(formal) != len(expr.args):
             self.problems.add(
                 "arguments",
-                f"{expr.function} takes {len(formal)} arguments, here are {len(expr.args)}",
+                f"{expr.function} takes {len(formal)} arguments and is given {len(expr.args)}",
                 expr.span,
+                f"write {primitive.usage}",
             )
             return None
-        kinds = [self._argument(a, f, known) for a, f in zip(expr.args, formal, strict=True)]
+        kinds = [
+            self.argument(a, f, primitive.usage, known)
+            for a, f in zip(expr.args, formal, strict=True)
+        ]
         by_name = {argument.name: argument for argument in primitive.optional}
         for name, value in expr.keywords:
             if name in by_name:
-                self._argument(value, by_name[name], known)
+                self.argument(value, by_name[name], primitive.usage, known)
             else:
                 self.problems.add(
                     "arguments",
                     f"{expr.function} has no keyword {name!r}{did_you_mean(name, by_name)}",
                     value.span,
+                    f"write {primitive.usage}",
                 )
         if expr.function == "per_axis" and not expr.keywords and _may_lack_one(kinds[0]):
             self.problems.add(
@@ -231,11 +244,15 @@ class Checker:
             )
         return None if None in kinds else primitive.result([kind for kind in kinds if kind])
 
-    def _argument(self, expr: Expr, formal: Argument, known: Known) -> Kind | None:
+    def argument(
+        self, expr: Expr, formal: Argument, usage: str, known: Known = NOTHING
+    ) -> Kind | None:
+        """The kind of an argument of a function that is called as ``usage`` says."""
         kind = self.kind(expr, known)
         if kind is None or formal.accepts(kind):
             return kind
-        return self.expect(expr, formal.accepts, formal.noun, known)
+        self._refuse(expr, kind, formal.noun, f" as {formal.name}", f"write {usage}")
+        return None
 
     def _of_tensor(self, expr: Call, known: Known) -> Kind | None:
         name = expr.args[0] if len(expr.args) == 1 and not expr.keywords else None

@@ -27,11 +27,16 @@ def build_combos(
         params: The kinds of its parameters.
         problems: Receives what is wrong with the rows.
     """
+    left_out = len(rows)
+    rows = tuple(row for row in rows if row.whole)
+    left_out -= len(rows)
     if not rows:
         return None
     declared = {**indices, **params}
     kinds = {name: kind for name, kind in declared.items() if isinstance(kind, DTypeKind)}
     names = tuple(rows[0].dtypes)
+    if any(name in declared and declared[name] is None for name in names):
+        return None  # nothing can be said of what it may be
     if not set(names) <= kinds.keys() or len(names) < 2 or not set(names) & indices.keys():
         unknown = next((name for name in names if name not in kinds), "")
         problems.add(
@@ -43,7 +48,7 @@ def build_combos(
             f"the dtypes here are {listed(kinds)}",
         )
         return None
-    found: dict[tuple[Any, ...], int] = {}
+    found: dict[tuple[Any, ...], str] = {}
     for row in rows:
         if row.dtypes.keys() != set(names):
             problems.add(
@@ -63,11 +68,9 @@ def build_combos(
             continue
         values = tuple(row.dtypes[name].value for name in names)
         if values in found:
-            problems.add(
-                "dtype-combos", f"this row stands on line {found[values]} already", row.span
-            )
-        found.setdefault(values, row.span.line)
-    if len(found) == len(rows):  # else what is missing may stand in a row that is wrong
+            problems.add("dtype-combos", f"this row stands {found[values]} already", row.span)
+        found.setdefault(values, row.span.where)
+    if len(found) == len(rows) and not left_out:  # else what is missing may stand in a wrong row
         _check_members(names, kinds, found, rows, problems)
     return DTypeCombos(names, tuple(found), rows[0].span) if found else None
 
@@ -75,7 +78,7 @@ def build_combos(
 def _check_members(
     names: tuple[str, ...],
     kinds: Mapping[str, DTypeKind],
-    found: Mapping[tuple[Any, ...], int],
+    found: Mapping[tuple[Any, ...], str],
     rows: tuple[ComboEntry, ...],
     problems: Problems,
 ) -> None:

@@ -8,6 +8,7 @@ import re
 from tileops_core.signature.model import Composition, Stage
 from tileops_core.signature.problems import Problems
 from tileops_core.spec.entries import Spec
+from tileops_core.spec.names import is_op
 
 _STAGE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
@@ -22,7 +23,7 @@ def build_composition(spec: Spec, problems: Problems) -> Composition | None:
         return None
     if not entry.stages:
         problems.add("composition", "a composition has at least one stage", entry.span)
-    seen: dict[str, int] = {}
+    seen: dict[str, str] = {}
     for stage in entry.stages:
         name, op = stage.name.value, stage.op.value
         if not _STAGE.fullmatch(name) or keyword.iskeyword(name):
@@ -34,17 +35,17 @@ def build_composition(spec: Spec, problems: Problems) -> Composition | None:
             )
         if name in seen:
             problems.add(
-                "composition", f"the stage {name} stands on line {seen[name]} too", stage.name.span
+                "composition", f"the stage {name} stands {seen[name]} too", stage.name.span
             )
-        seen.setdefault(name, stage.name.span.line)
+        seen.setdefault(name, stage.name.span.where)
         if op == spec.op:
             problems.add("composition", f"{op} is a stage of itself", stage.op.span)
-        elif not op.endswith(("FwdOp", "BwdOp")):
+        elif not is_op(op):
             problems.add(
                 "composition",
                 f"{op!r} is no op",
                 stage.op.span,
-                "the names of ops end in FwdOp or BwdOp",
+                "the names of ops are those of classes, and end in FwdOp or BwdOp",
             )
     stages = tuple(Stage(s.name.value, s.op.value, s.optional, s.span) for s in entry.stages)
     return Composition(stages, entry.span)

@@ -8,7 +8,7 @@ from tileops_core.signature.branches import Branches, Key, TooManyBranches
 from tileops_core.signature.families import Families, show_values
 from tileops_core.signature.model import Output, Signature, TensorDecl
 from tileops_core.signature.problems import Problems
-from tileops_core.spec.entries import TensorEntry
+from tileops_core.spec.entries import CaseEntry, FamilyEntry, Spec, TensorEntry
 from tileops_core.spec.expressions import Expr, FamilyUse
 
 
@@ -41,6 +41,30 @@ def check_coverage(
                     families.entries[family].span,
                     "add the case, or a refinement over discriminants that rules it out",
                 )
+
+
+def untaken_cases(
+    signature: Signature, spec: Spec, families: Families
+) -> Iterator[tuple[FamilyEntry, CaseEntry]]:
+    """The cases of type families that no tensor of an accepted call takes.
+
+    Args:
+        signature: The signature, well formed.
+        spec: The entry that it was built from.
+        families: Its type families.
+    """
+    branches = Branches(signature)
+    given = (*signature.inputs, *signature.construction_tensors)
+    declared = {tensor.name: tensor for tensor in (*given, *signature.outputs)}
+    held = (param.tensor for param in spec.params if param.tensor is not None)
+    taken: set[int] = set()
+    for entry in (*spec.inputs, *held, *spec.outputs):
+        if isinstance(entry.shape, FamilyUse):
+            for case, when in families.taken(entry.shape):
+                if id(case) not in taken and _comes(branches, declared[entry.name], when):
+                    taken.add(id(case))
+    for family in families.entries.values():
+        yield from ((family, case) for case in family.cases if id(case) not in taken)
 
 
 def _comes(branches: Branches, tensor: TensorDecl, when: Expr | None) -> bool:

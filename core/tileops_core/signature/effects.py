@@ -14,8 +14,7 @@ def check_effects(
     entries: tuple[OutputEntry, ...],
     problems: Problems,
 ) -> None:
-    """Check input order, written inputs, aliases and the ``out`` buffer against each other."""
-    _check_order(inputs, problems)
+    """Check written inputs, aliases and the ``out`` buffer against each other."""
     for item in inputs:
         if item.write_only and item.mutated is not True:
             problems.add(
@@ -61,7 +60,8 @@ def check_effects(
         )
 
 
-def _check_order(inputs: tuple[Input, ...], problems: Problems) -> None:
+def check_order(inputs: tuple[Input, ...], problems: Problems) -> None:
+    """Note required inputs that stand after optional ones."""
     optional: Input | None = None
     for item in inputs:
         if item.kw_only:

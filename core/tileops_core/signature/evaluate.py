@@ -85,6 +85,11 @@ def evaluate(expr: Expr, values: Names) -> Any:
     return _VALUES[type(expr)](expr, values)
 
 
+def compared(left: Any, op: str, right: Any) -> bool:
+    """What one comparison of two values says."""
+    return _COMPARE[op](left, right)
+
+
 def axes_of(axes: tuple[Expr, ...], values: Names) -> tuple[int, ...]:
     """The lengths of a shape's axes, splices spread out."""
     lengths: list[int] = []

@@ -52,14 +52,26 @@ Values: TypeAlias = tuple[Any, ...]
 class Families:
     """The type families of one entry.
 
+    Args:
+        entries: The families as they are written.
+        shared: The kinds of the types that entries share.
+        problems: Receives what is wrong with them.
+        whole: Whether none was left out that could not be read.
+
     Attributes:
         missing: For each family, the values of its discriminants that have no case.
     """
 
     def __init__(
-        self, entries: Iterable[FamilyEntry], shared: SharedKinds, problems: Problems
+        self,
+        entries: Iterable[FamilyEntry],
+        shared: SharedKinds,
+        problems: Problems,
+        *,
+        whole: bool = True,
     ) -> None:
         self.problems = problems
+        self._whole = whole
         self.shared = shared
         self.entries = {entry.name: entry for entry in entries}
         self.kinds = {name: self._param_kinds(entry) for name, entry in self.entries.items()}
@@ -67,7 +79,8 @@ class Families:
         self._used: set[str] = set()
         self._circular = self._cycles()
         for entry in self.entries.values():
-            self._check(entry)
+            if entry.whole:
+                self._check(entry)
 
     def expand(self, shape: ShapeExpr, checker: Checker) -> tuple[ShapeCase, ...]:
         """A shape as cases, after checking it in the scope of its tensor."""
@@ -81,8 +94,9 @@ class Families:
 
     def note_unused(self) -> None:
         """Note families that no shape applies; to be called when all shapes are expanded."""
+        unread = any(case.shape is None for entry in self.entries.values() for case in entry.cases)
         for name, entry in self.entries.items():
-            if name not in self._used:
+            if name not in self._used and not unread:
                 self.problems.add("unused", f"no shape applies the type family {name}", entry.span)
 
     def _param_kinds(self, entry: FamilyEntry) -> dict[str, Kind | None]:
@@ -92,12 +106,8 @@ class Families:
                 kinds[name] = family_param_kind(kind.value, self.shared)
             except TypeTextError as error:
                 kinds[name] = None
-                self.problems.add(
-                    "unknown-type",
-                    f"{entry.name}: {name} is of type {kind.value!r}",
-                    kind.span,
-                    str(error),
-                )
+                message, hint = error.told(f"{name} is of type {kind.value!r}")
+                self.problems.add("unknown-type", f"{entry.name}: {message}", kind.span, hint)
         return kinds
 
     def _check(self, entry: FamilyEntry) -> None:
@@ -111,7 +121,10 @@ class Families:
                 self._used.add(case.shape.family)
                 self._check_use(case.shape, checker, known)
         values = [self._values(entry, at) for at in range(len(entry.match))]
-        if all(values):
+        if not entry.match:
+            message = f"{entry.name} matches nothing, so its cases are no cases"
+            self.problems.add("family-match", message, entry.span, "name one of its parameters")
+        elif all(values):
             self._check_coverage(entry, [v for v in values if v])
 
     def _known(self, entry: FamilyEntry, case: CaseEntry) -> Known:
@@ -170,8 +183,8 @@ class Families:
                 if value in seen:
                     self.problems.add(
                         "family-overlap",
-                        f"{entry.name}: {show_values(value)} has a case already, on line "
-                        f"{seen[value].span.line}",
+                        f"{entry.name}: {show_values(value)} has a case already, "
+                        f"{seen[value].span.where}",
                         case.span,
                     )
                     break
@@ -201,6 +214,29 @@ class Families:
                     found.append((family, values, _all_of(more, case.span)))
         return found
 
+    def discriminants(self, use: FamilyUse) -> Iterator[Expr]:
+        """What decides on the cases of a well-formed application, and of the families within."""
+        entry = self.entries[use.family]
+        arguments = dict(zip(self.kinds[use.family], use.args, strict=True))
+        yield from (arguments[name.value] for name in entry.match if name.value in arguments)
+        for _, _, inner in self._applied(use):
+            if isinstance(inner, FamilyUse):
+                yield from self.discriminants(inner)
+
+    def taken(self, use: FamilyUse) -> Iterator[tuple[CaseEntry, Expr | None]]:
+        """The cases that an application may come to, and when; those of the families within too.
+
+        None stands for always.
+        """
+        if use.family not in self.entries or use.family in self._circular:
+            return
+        for case, when, inner in self._applied(use):
+            yield case, _all_of(when, use.span)
+            if isinstance(inner, FamilyUse):
+                for within, condition in self.taken(inner):
+                    more = [*when, condition] if condition is not None else when
+                    yield within, _all_of(more, use.span)
+
     def _cycles(self) -> frozenset[str]:
         """The families that apply themselves, directly or through others."""
         applies = {
@@ -221,6 +257,10 @@ class Families:
 
     def _check_use(self, use: FamilyUse, checker: Checker, known: Known = NOTHING) -> bool:
         kinds = self.kinds.get(use.family)
+        if kinds is None and not self._whole:
+            return False
+        if kinds is not None and not self.entries[use.family].whole:
+            return False  # what it takes could not be read
         if kinds is None:
             self.problems.add(
                 "unknown-family",
@@ -232,7 +272,7 @@ class Families:
         if len(kinds) != len(use.args):
             self.problems.add(
                 "arguments",
-                f"{use.family} takes {len(kinds)} arguments ({', '.join(kinds)}), here are "
+                f"{use.family} takes {len(kinds)} arguments ({', '.join(kinds)}) and is given "
                 f"{len(use.args)}",
                 use.span,
             )

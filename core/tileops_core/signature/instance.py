@@ -67,8 +67,8 @@ class Instance:
         self.tensors: dict[str, Fact | None] = {}
         self.inputs: dict[str, Fact | None] = {}
         self.outputs: dict[str, Fact | None] = {}
-        per_axis = {p.name: _per_axis(p.kind, self.params[p.name]) for p in plain}
-        self.bindings = Bindings(signature, {**per_axis, **self.given})
+        as_read = {p.name: per_axis(p.kind, self.params[p.name]) for p in plain}
+        self.bindings = Bindings(signature, {**as_read, **self.given})
         self.case_id = "-".join([label, *self._dtype_names()])
 
     @classmethod
@@ -266,7 +266,7 @@ def told(name: str, violation: Violation) -> str:
     return f"{name}{place} is {violation.value}, {violation.message}"
 
 
-def _per_axis(kind: Any, value: Any) -> Any:
+def per_axis(kind: Any, value: Any) -> Any:
     """A value as expressions read it: one int for all axes is one for each."""
     kind = kind.of if isinstance(kind, MaybeKind | WordOrKind) else kind
     kind = kind.of if isinstance(kind, WordOrKind) else kind

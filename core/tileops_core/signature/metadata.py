@@ -91,19 +91,19 @@ class MetadataChecker:
                 "metadata", f"{what}: {said}", expr.span, f"the {noun}s are {listed(known)}"
             )
             return None
-        formal: tuple[Argument, ...] = known[expr.function].args
+        function = known[expr.function]
+        formal: tuple[Argument, ...] = function.args
         if len(formal) != len(expr.args) or expr.keywords:
-            names = ", ".join(argument.name for argument in formal)
             self.problems.add(
                 "arguments",
-                f"{what}: {expr.function} takes {len(formal)} arguments, here are "
+                f"{what}: {expr.function} takes {len(formal)} arguments and is given "
                 f"{len(expr.args) + len(expr.keywords)}",
                 expr.span,
-                f"write {expr.function}({names})",
+                f"write {function.usage}",
             )
             return None
         kinds = [
-            checker.expect(arg, argument.accepts, argument.noun)
+            checker.argument(arg, argument, function.usage)
             for arg, argument in zip(expr.args, formal, strict=True)
         ]
         return None if None in kinds else expr
@@ -129,13 +129,13 @@ class MetadataChecker:
     def _check_other(self, tensor: Input, name: Name) -> None:
         """Another tensor whose values a predicate reads must be there, and be metadata."""
         other = self.metadata.get(name.id)
-        if other is None or other.optional is not False or other.name == tensor.name:
-            self.problems.add(
-                "metadata",
-                f"{name.id} is no other input with values that is always passed",
-                name.span,
-                f"such inputs are {listed(self._always(tensor))}",
-            )
+        if other is not None and other.optional is False and other.name != tensor.name:
+            return
+        message = f"{name.id} is no other input with values that is always passed"
+        if other is not None and other.name != tensor.name:
+            message = f"{name.id} may be absent, and a predicate reads what is always passed"
+        hint = f"such inputs are {listed(self._always(tensor))}"
+        self.problems.add("metadata", message, name.span, hint)
 
     def _always(self, tensor: Input) -> list[str]:
         return [

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import attrs
 
 from tileops_core.signature.kinds import Kind, TensorKind, is_int
-from tileops_core.signature.primitives import Argument
+from tileops_core.signature.primitives import Argument, usage
 from tileops_core.signature.primitives.families import LAYOUT
 
 Values: TypeAlias = Sequence[Any]
@@ -45,9 +45,20 @@ class Predicate:
     rank: int | None = 1
     settles: Callable[[Values], int] | None = None
 
+    @property
+    def usage(self) -> str:
+        """How it is called: its arguments in their order, and what each may be."""
+        return usage(self.name, self.args)
+
 
 def _in_range(values: Values, low: int, high: int) -> Violation | None:
-    """Every value is at least ``low`` and less than ``high``."""
+    """Every value is at least ``low`` and less than ``high``.
+
+    >>> [0, 2]: in_range(0, 3)
+    holds
+    >>> [0, 3]: in_range(0, 3)
+    refused: [1] is 3, it must lie from 0 to 2
+    """
     message = f"it must lie from {low} to {high - 1}" if low < high else "none is allowed"
     if not isinstance(values, Sequence):  # a tensor without axes
         return None if low <= values < high else Violation((), values, message)
@@ -68,7 +79,13 @@ def _rows(values: Values, place: tuple[int, ...] = ()) -> Any:
 
 
 def _prefix_offsets(values: Values, total: int) -> Violation | None:
-    """The values start at 0, do not decrease, and end at ``total``."""
+    """The values start at 0, do not decrease, and end at ``total``.
+
+    >>> [0, 2, 2, 5]: prefix_offsets(5)
+    holds
+    >>> [0, 2, 2, 4]: prefix_offsets(5)
+    refused: [3] is 4, the last offset must be 5
+    """
     if not len(values):
         return Violation((), "empty", f"it must hold 0 and {total} at least")
     if values[0] != 0:
@@ -83,7 +100,13 @@ def _prefix_offsets(values: Values, total: int) -> Violation | None:
 
 
 def _max_segment(values: Values, limit: int) -> Violation | None:
-    """No segment between two offsets is longer than ``limit``."""
+    """No segment between two offsets is longer than ``limit``.
+
+    >>> [0, 2, 2, 5]: max_segment(3)
+    holds
+    >>> [0, 2, 2, 5]: max_segment(2)
+    refused: [3] is 5, the segment that ends here has 3 rows, at most 2 are allowed
+    """
     for i in range(1, len(values)):
         length = values[i] - values[i - 1]
         if length > limit:
@@ -93,7 +116,13 @@ def _max_segment(values: Values, limit: int) -> Violation | None:
 
 
 def _indices_within(values: Values, offsets: Values) -> Violation | None:
-    """Every row is a segment between two ``offsets`` and a position inside that segment."""
+    """Every row is a segment between two ``offsets`` and a position inside that segment.
+
+    >>> [[0, 1], [2, 2]]: indices_within(offsets)
+    holds
+    >>> [[0, 2]]: indices_within(offsets)
+    refused: [0][1] is 2, segment 0 has 2 positions
+    """
     count = max(0, len(offsets) - 1)
     for i, row in enumerate(values):
         if len(row) != 2:
@@ -108,7 +137,11 @@ def _indices_within(values: Values, offsets: Values) -> Violation | None:
 
 
 def _chunk_offsets_of(values: Values, offsets: Values, chunk: int) -> Violation | None:
-    """The values count the chunks of ``chunk`` rows before each segment of ``offsets``."""
+    """The values count the chunks of ``chunk`` rows before each segment of ``offsets``.
+
+    >>> [0, 1, 1, 3]: chunk_offsets_of(offsets, 2)
+    holds
+    """
     if chunk < 1:
         return Violation((), chunk, "a chunk has at least one row")
     due = [0]
@@ -118,7 +151,13 @@ def _chunk_offsets_of(values: Values, offsets: Values, chunk: int) -> Violation 
 
 
 def _exclusive_prefix_of(values: Values, sizes: Values) -> Violation | None:
-    """Each value is the sum of the ``sizes`` before it."""
+    """Each value is the sum of the ``sizes`` before it.
+
+    >>> [0, 2, 2]: exclusive_prefix_of(sizes)
+    holds
+    >>> [0, 2, 3]: exclusive_prefix_of(sizes)
+    refused: [2] is 3, 2 is the sum of the sizes before
+    """
     due, total = [], 0
     for size in sizes:
         due.append(total)
@@ -136,7 +175,13 @@ def _equal(values: Values, due: Values, meaning: str) -> Violation | None:
 
 
 def _sums_to(values: Values, total: int) -> Violation | None:
-    """The values add up to ``total``."""
+    """The values add up to ``total``.
+
+    >>> [2, 0, 3]: sums_to(5)
+    holds
+    >>> [2, 0, 3]: sums_to(6)
+    refused: 5 in all, the values must add up to 6
+    """
     found = sum(values)
     if found != total:
         return Violation((), f"{found} in all", f"the values must add up to {total}")
@@ -144,7 +189,13 @@ def _sums_to(values: Values, total: int) -> Violation | None:
 
 
 def _paged_fits(values: Values, offsets: Values, capacity: int) -> Violation | None:
-    """From each start, the segment of ``offsets`` ends within ``capacity`` cached positions."""
+    """From each start, the segment of ``offsets`` ends within ``capacity`` cached positions.
+
+    >>> [6, 0, 4]: attn.paged_fits(offsets, 8)
+    holds
+    >>> [6, 0, 6]: attn.paged_fits(offsets, 8)
+    refused: [2] is 6, with 3 rows it ends at 9, behind 8
+    """
     if len(values) != max(0, len(offsets) - 1):
         count = max(0, len(offsets) - 1)
         return Violation((), f"{len(values)} values", f"there are {count} segments")
@@ -163,6 +214,11 @@ def _layout_valid(values: Values, layout: Any, rows: int, experts: int) -> Viola
     expert's last row ends; its first one is at the next multiple of ``alignment`` after the end
     of the expert before. ``per_row``: each row's expert, ascending, -1 for padding, which an
     aligned layout has behind an expert's rows; an expert begins at a multiple of ``alignment``.
+
+    >>> [8, 0, 3]: moe.layout_valid(masked, 0, 3)
+    holds
+    >>> [9, 0, 3]: moe.layout_valid(masked, 0, 3)
+    refused: [0] is 9, it must lie from 0 to 8
     """
     if layout.kind == "masked":
         return _sized(values, experts) or _in_range(values, 0, layout.max_m + 1)

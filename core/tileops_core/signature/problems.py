@@ -14,7 +14,8 @@ CODES: Mapping[str, str] = MappingProxyType(
     {
         **READER_CODES,
         "unknown-type": "A type or kind is none that the manifest knows.",
-        "bad-default": "A default is not of its parameter's type.",
+        "bad-default": "A default is not of its parameter's type, or a refinement over parameters "
+        "refuses it.",
         "param-order": "Python allows no parameter without a default after one with, and no "
         "positional one after a keyword-only one.",
         "name-taken": "A name is declared twice in one entry, or shadows a declared one.",
@@ -31,10 +32,9 @@ CODES: Mapping[str, str] = MappingProxyType(
         "unsolved": "No order of solving gives an index a value on every branch.",
         "unused": "A declaration is used by nothing.",
         "let-cycle": "Named quantities refer to each other in a circle.",
-        "too-large": "A quantity grows beyond what any cost or size needs.",
         "unknown-family": "A shape applies a type family that the entry does not declare.",
         "family-match": "A type family's discriminants are not parameters with finitely many "
-        "values.",
+        "values, or hang on what only the shapes of a call tell.",
         "family-gap": "The cases of a type family leave a value out.",
         "family-overlap": "Two cases of a type family fit the same value.",
         "family-cycle": "Type families apply each other in a circle.",

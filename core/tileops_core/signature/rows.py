@@ -12,10 +12,12 @@ from tileops_core.signature.kinds import DTypeKind, Kind, SeqKind
 from tileops_core.signature.metadata import ROW_FUNCTIONS
 from tileops_core.signature.model import REQUIRED, IndexDecl, Input, Param, Workload
 from tileops_core.signature.problems import Problems
+from tileops_core.signature.rules import names_in
 from tileops_core.signature.types import misfit
 from tileops_core.signature.values import LISTS
 from tileops_core.spec.entries import RowEntry, Written
 from tileops_core.spec.grammar import GrammarError, parse_expression
+from tileops_core.spec.problems import first_strays
 from tileops_core.suggest import did_you_mean, listed
 
 _LABEL = re.compile(r"[A-Za-z0-9._-]{1,24}", re.ASCII)
@@ -72,7 +74,7 @@ class _Rows:
     def row(self, row: RowEntry) -> Workload:
         """One row."""
         label = row.label.value
-        if not _LABEL.fullmatch(label):
+        if (label or row.whole) and not _LABEL.fullmatch(label):
             self.problems.add(
                 "row",
                 f"{label!r} is no label",
@@ -83,26 +85,13 @@ class _Rows:
         small = self._lists(row.small or {}, f"{label}: small")
         self._check(values, self.kinds, label)
         self._check(small, self.kinds, f"{label}: small")
-        for name in self.required:
-            if name not in row.values:
-                self.problems.add("row", f"{label} has no {name}, which has no default", row.span)
-        for some in row.some:
-            if some.value not in self.choices:
-                self.problems.add(
-                    "row",
-                    f"{label}: some names {some.value!r}, which is no tensor with optional: true"
-                    f"{did_you_mean(some.value, self.choices)}",
-                    some.span,
-                )
-        if self.dtypes and not row.dtype_cases:
-            self.problems.add(
-                "row",
-                f"{label} has no dtype_cases",
-                row.span,
-                f"write dtype_cases: [{{{next(iter(self.dtypes))}: ...}}]",
-            )
+        self._check_small(small, row, values)
+        if row.whole:
+            self._check_absences(row, label)
+        self._check_some(row.some, label)
         for case in row.dtype_cases:
             self._check(case, self.dtypes, f"{label}: dtype_cases")
+        self._check_repetitions(row.dtype_cases, label)
         return Workload(
             label=label,
             params=_only(values, self.params),
@@ -112,6 +101,55 @@ class _Rows:
             small=_only(small, self.kinds) if row.small is not None else None,
             span=row.span,
         )
+
+    def _check_absences(self, row: RowEntry, label: str) -> None:
+        for name in self.required:
+            if name not in row.values:
+                self.problems.add("row", f"{label} has no {name}, which has no default", row.span)
+        if self.dtypes and not row.dtype_cases:
+            self.problems.add(
+                "row",
+                f"{label} has no dtype_cases",
+                row.span,
+                f"write dtype_cases: [{{{next(iter(self.dtypes))}: ...}}]",
+            )
+
+    def _check_some(self, some: tuple[Written, ...], label: str) -> None:
+        seen: set[str] = set()
+        for name in some:
+            if name.value not in self.choices and name.value not in self.broken:
+                self.problems.add(
+                    "row",
+                    f"{label}: some names {name.value!r}, which is no tensor with optional: true"
+                    f"{did_you_mean(name.value, self.choices)}",
+                    name.span,
+                )
+            elif name.value in seen:
+                self.problems.add("row", f"{label}: some names {name.value} twice", name.span)
+            seen.add(name.value)
+
+    def _check_repetitions(self, cases: tuple[Mapping[str, Written], ...], label: str) -> None:
+        seen: set[frozenset[tuple[str, str]]] = set()
+        for case in cases:
+            found = frozenset((name, str(written.value)) for name, written in case.items())
+            if found in seen and case:
+                shown = ", ".join(f"{name}: {written.value}" for name, written in case.items())
+                span = next(iter(case.values())).span
+                self.problems.add("row", f"{label}: dtype_cases has {{{shown}}} twice", span)
+            seen.add(found)
+
+    def _check_small(
+        self, small: Mapping[str, Written], row: RowEntry, values: Mapping[str, Written]
+    ) -> None:
+        """A parameter that the row leaves out has its default, which small sizes may change."""
+        for name, written in small.items():
+            if row.whole and name in self.lengths.keys() - values.keys() - self.broken:
+                self.problems.add(
+                    "row",
+                    f"{row.label.value}: small gives {name}, which the row itself does not give",
+                    written.span,
+                    "a row gives what its small sizes change",
+                )
 
     def _lists(self, values: Mapping[str, Written], what: str) -> dict[str, Written]:
         """The values, lists that are written as calls replaced by what those give."""
@@ -131,6 +169,15 @@ class _Rows:
             message = f"{what}: {name}: {error.message}"
             self.problems.add(error.code, message, error.span, error.hint)
             return Written((), span)
+        names = sorted(names_in(expr))
+        if names:
+            self.problems.add(
+                "row",
+                f"{what}: {name}: {names[0]} stands as an argument, and those in rows are numbers",
+                span,
+                "write the number itself",
+            )
+            return Written((), span)
         noun = f"a list of ints, as in {' or '.join(f'{f}(...)' for f in LISTS)},"
         checker = Checker(Scope({}, self.problems, functions=ROW_FUNCTIONS))
         if checker.expect(expr, lambda kind: isinstance(kind, SeqKind), noun) is None:
@@ -142,18 +189,16 @@ class _Rows:
             return Written((), span)
 
     def _check(self, values: Mapping[str, Written], kinds: Mapping[str, Kind], what: str) -> None:
+        strays = [(n, w) for n, w in values.items() if n not in kinds and n not in self.broken]
+        for (name, written), more in first_strays(strays):
+            message = f"{name!r} is nothing that a row gives here{did_you_mean(name, kinds)}"
+            if more:
+                message = f"{more} more names are nothing that a row gives here"
+            hint = f"known are {listed(kinds)}"
+            self.problems.add("row", f"{what}: {message}", written.span, hint)
         for name, written in values.items():
-            kind = kinds.get(name)
-            if name in self.broken:
-                continue
-            if kind is None:
-                self.problems.add(
-                    "row",
-                    f"{what}: {name!r} is nothing that a row gives here{did_you_mean(name, kinds)}",
-                    written.span,
-                    f"known are {listed(kinds)}",
-                )
-            elif why := misfit(written.value, kind):
+            known = name in kinds and name not in self.broken
+            if known and (why := misfit(written.value, kinds[name])):
                 self.problems.add("row", f"{what}: {name}: {why}", written.span)
 
 

@@ -67,12 +67,8 @@ def _constructor(sum_name: str, entry: ConstructorEntry, problems: Problems) -> 
         try:
             fields[name] = field_kind(text.value)
         except TypeTextError as error:
-            problems.add(
-                "unknown-type",
-                f"{sum_name}.{entry.name}: {name} is of type {text.value!r}",
-                text.span,
-                str(error),
-            )
+            message, hint = error.told(f"{name} is of type {text.value!r}")
+            problems.add("unknown-type", f"{sum_name}.{entry.name}: {message}", text.span, hint)
     checker = Checker(Scope(dict(fields), problems))
     for rule in entry.invariant:
         if rule.expr is not None:

@@ -31,10 +31,12 @@ from tileops_core.signature.steps import (
     SolveAxis,
     TensorStep,
 )
+from tileops_core.signature.stuck import causes
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import (
     Binary,
     BoolOp,
+    Call,
     Const,
     Each,
     Expr,
@@ -62,7 +64,18 @@ def certain_names(expr: Expr) -> Iterator[str]:
                 yield from certain_names(child)
 
 
-class _Solver:
+class Solver:
+    """Finds the steps of one signature.
+
+    Args:
+        signature: The signature.
+
+    Attributes:
+        indices: the indices that calls settle.
+        unknown: what is not certainly known yet.
+        perhaps: those of them that some branches settle.
+    """
+
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.indices = {d.name: d for d in signature.indices if not d.row_only}
@@ -98,8 +111,21 @@ class _Solver:
                 ):
                     return None
                 open_at = i
-        places = _places(case.axes, open_at)
         known = frozenset(self.signature._kinds()) - self.unknown
+        steps, left = self.axis_steps(case, open_at)
+        if left and not partly:
+            return None
+        singles = [a for a in case.axes if not isinstance(a, Splice)]
+        runs = tuple(
+            a.value for i, a in enumerate(case.axes) if isinstance(a, Splice) and i != open_at
+        )
+        return CaseSteps(case, len(singles), runs, open_at is not None, tuple(steps), known)
+
+    def axis_steps(
+        self, case: ShapeCase, open_at: int | None
+    ) -> tuple[list[AxisStep], list[tuple[Expr, set[str]]]]:
+        """The steps for as many axes as can be told, and the other ones with what they lack."""
+        places = _places(case.axes, open_at)
         steps: list[AxisStep] = []
         found: set[str] = set()
         todo = list(range(len(case.axes)))
@@ -113,18 +139,21 @@ class _Solver:
                     todo.remove(i)
                     break
             else:
-                if not partly:
-                    return None
                 break
-        singles = [a for a in case.axes if not isinstance(a, Splice)]
-        runs = tuple(
-            a.value for i, a in enumerate(case.axes) if isinstance(a, Splice) and i != open_at
+        return steps, [(case.axes[i], self.missing(case.axes[i], found)) for i in todo]
+
+    def left_over(self, case: ShapeCase) -> list[tuple[Expr, set[str]]]:
+        """The axes that cannot be told of a case with one open splice, and what each lacks."""
+        splices = (
+            isinstance(axis, Splice) and bool(self.missing(axis.value)) for axis in case.axes
         )
-        return CaseSteps(case, len(singles), runs, open_at is not None, tuple(steps), known)
+        open_at = next((i for i, is_open in enumerate(splices) if is_open), None)
+        return self.axis_steps(case, open_at)[1]
 
     def axis_step(
         self, item: Expr, places: tuple[Place, Place], found: set[str], is_open: bool
     ) -> AxisStep | None:
+        """The step for one item of a shape, or None while more than one thing is missing."""
         before, after = places
         if isinstance(item, Splice):
             if is_open:
@@ -166,10 +195,7 @@ class _Solver:
         binds: str | None = None
         missing = self.missing(tensor.dtype)
         if missing:
-            if not (
-                isinstance(tensor.dtype, Name)
-                and isinstance(self._dtype_kind(tensor.dtype.id), DTypeKind)
-            ):
+            if not (isinstance(tensor.dtype, Name) and self.is_dtype(tensor.dtype.id)):
                 return None
             binds = tensor.dtype.id
         if any(case.when is not None and self.missing(case.when) for case in tensor.shape):
@@ -182,8 +208,14 @@ class _Solver:
             tensor, binds, binds in self.perhaps, tuple(c for c in cases if c is not None)
         )
 
-    def _dtype_kind(self, name: str) -> object:
-        return self.indices[name].kind if name in self.indices else None
+    def is_dtype(self, name: str) -> bool:
+        """Whether a name is an index that a tensor's dtype settles."""
+        return name in self.indices and isinstance(self.indices[name].kind, DTypeKind)
+
+    @staticmethod
+    def is_linear(expr: Expr, name: str) -> bool:
+        """Whether an axis tells a name, if all others that it reads are known."""
+        return _linear(expr, name) is not None
 
     def learn(self, step: TensorStep) -> None:
         """After a step: what it settles on every branch is known, the rest perhaps."""
@@ -205,6 +237,7 @@ class _Solver:
     # -- all ------------------------------------------------------------------------------
 
     def solve(self) -> Solution:
+        """All steps, and what no step settles."""
         unsolved: list[Problem] = []
         construction = tuple(self._construction(unsolved))
         self.taken += construction
@@ -217,13 +250,15 @@ class _Solver:
             while True:
                 self._ready_lets(lets, steps)
                 step = next((s for s in map(self.tensor_step, group) if s is not None), None)
+                if step is None and group:
+                    unsolved += self._unstick(group)
+                    continue
                 if step is None:
                     break
                 group.remove(step.tensor)
                 self.learn(step)
                 self.taken.append(step)
                 steps.append(attrs.evolve(step, dtype_known=True) if step.tensor in held else step)
-            unsolved += [self._stuck(t) for t in group]
         self._ready_lets(lets, steps)
         for let in lets:
             never = self.missing(let.expr) - self.perhaps - {x.name for x in lets}
@@ -239,6 +274,12 @@ class _Solver:
                 self.unknown.discard(let.name)
         for rule in self.signature.rules:
             unsolved += self._loose(f"the refinement {rule.text}", rule.expr, rule.span)
+        for item in self.signature.inputs:
+            for requirement in item.requires:
+                unsolved += self._loose(
+                    f"{item.name}: {requirement.text}", requirement.call, requirement.span,
+                    only_if=presence(item),
+                )  # fmt: skip
         roofline = self.signature.roofline
         for cost in (roofline.flops, roofline.bytes) if roofline is not None else ():
             if cost is not None:
@@ -270,28 +311,39 @@ class _Solver:
                 self.unknown.discard(let.name)
                 lets.remove(let)
 
-    def _loose(self, what: str, expr: Expr, span: Span) -> Iterator[Problem]:
+    def _loose(
+        self, what: str, expr: Expr, span: Span, only_if: Expr | None = None
+    ) -> Iterator[Problem]:
         """An expression that reads what only some branches settle, and does so on all of them."""
         reads = set(certain_names(expr)) & self.perhaps
-        if reads and (reads := self._missing_somewhere(reads, expr)):
+        if reads and (reads := self._missing_somewhere(reads, expr, only_if=only_if)):
             yield _unsolved(
                 f"{what} reads {_and(reads)}, which the inputs do not settle on every branch; "
                 "read it behind the branch's condition, as in x if present(t) else 0",
                 span,
             )
 
-    def _stuck(self, tensor: Input) -> Problem:
+    def _unstick(self, group: list[Input]) -> list[Problem]:
+        """Why one of some tensors cannot be read, which then counts as read: what only hangs on it
+        is no second fault.
+        """
+        found = [(tensor, causes(self, tensor)) for tensor in group]
+        tensor, why = next(
+            ((t, c) for t, c in found if any(cause.hopeless for cause in c)),
+            min(found, key=lambda item: len(self._lacks(item[0]))),
+        )
+        group.remove(tensor)
+        lacks = self._lacks(tensor)
+        self.unknown -= lacks
+        self.perhaps -= lacks
+        return [cause.problem for cause in why]
+
+    def _lacks(self, tensor: Input) -> set[str]:
         missing = self.missing(tensor.dtype)
         for case in tensor.shape:
-            if case.when is not None:
-                missing |= self.missing(case.when)
-            for axis in case.axes:
-                missing |= self.missing(axis)
-        return _unsolved(
-            f"{tensor.name} cannot be solved for {_and(missing)}: write each index once as a plain "
-            "axis, or as a*M + e with known e, on every branch",
-            tensor.shape_span,
-        )
+            for expr in (*case.axes, *([] if case.when is None else [case.when])):
+                missing |= self.missing(expr)
+        return missing
 
     def _missing_somewhere(
         self, names: set[str], *exprs: Expr, only_if: Expr | None = None, unless: Expr | None = None
@@ -326,6 +378,14 @@ class _Solver:
                 sometimes, *exprs, only_if=when, unless=output.nullable
             )
         return never | sometimes
+
+
+def presence(item: Input) -> Expr | None:
+    """The condition under which an input is there; None for always."""
+    if item.optional is True:
+        name = Name(id=item.name, span=item.span)
+        return Call(function="present", args=(name,), span=item.span)
+    return item.optional if isinstance(item.optional, Expr) else None
 
 
 def _chosen(axis: Expr, condition: Expr, truth: bool) -> Expr:
@@ -409,4 +469,4 @@ def _and(names: Iterable[str]) -> str:
 
 def solve(signature: Signature) -> Solution:
     """The solving order of a signature."""
-    return _Solver(signature).solve()
+    return Solver(signature).solve()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from tileops_core.signature.dtypes import DTYPES, unknown_dtype
@@ -49,6 +49,25 @@ def no_shared_kinds(name: str) -> None:
 class TypeTextError(Exception):
     """A type's text that the manifest does not know; says what it knows."""
 
+    def told(self, message: str) -> tuple[str, str]:
+        """A message that the text is no type, and a hint that says what would be."""
+        return message, str(self)
+
+
+class RepeatedError(TypeTextError):
+    """A type that is one but for a member that stands twice; says which."""
+
+    def told(self, message: str) -> tuple[str, str]:
+        """The message that a member stands twice, whatever else is said of the text."""
+        return str(self), "write each member once"
+
+
+def _refuse_repeated(text: str, parts: Sequence[str]) -> None:
+    same = [part.replace('"', "'") for part in parts]
+    twice = next((part for part in same if same.count(part) > 1), None)
+    if twice is not None:
+        raise RepeatedError(f"{twice} stands twice in {text}")
+
 
 def param_kind(text: str, shared: SharedKinds = no_shared_kinds) -> Kind:
     """The kind of a parameter by its ``type``.
@@ -61,8 +80,7 @@ def param_kind(text: str, shared: SharedKinds = no_shared_kinds) -> Kind:
         TypeTextError: When the text is no type of a parameter.
     """
     parts = _alternatives(text)
-    if len(set(parts)) < len(parts) or not parts:
-        raise TypeTextError("a type is a union of different alternatives")
+    _refuse_repeated(text, parts)
     if set(parts) == {"torch.device", "str", "None"}:
         return DeviceKind()
     optional = "None" in parts
@@ -133,8 +151,7 @@ def index_kind(text: str) -> Kind:
         unknown = [member for member in members if member not in DTYPES]
         if unknown:
             raise TypeTextError(f"{unknown[0]!r} is no dtype; {unknown_dtype(unknown[0])}")
-        if len(set(members)) < len(members):
-            raise TypeTextError("a dtype stands twice in the union")
+        _refuse_repeated(text, members)
         return DTypeKind(members)
     raise TypeTextError("the kinds of an index are Dim, Shape, Seq[Int] and DType[a | b]")
 
@@ -152,9 +169,17 @@ def family_param_kind(text: str, shared: SharedKinds = no_shared_kinds) -> Kind:
     plain: dict[str, Kind] = {"Bool": BOOL, "Dim": DIM, "Int": INT, "Shape": SHAPE}
     if text in plain:
         return plain[text]
-    kind = _without_none(tuple(_alternatives(text)), optional=False) or shared(text)
+    parts = _alternatives(text)
+    _refuse_repeated(text, parts)
+    kind = _without_none(tuple(parts), optional=False) or shared(text)
     if isinstance(kind, EnumKind | AdtKind):
         return kind
+    words = tuple(part for part in parts if part != "None")
+    if words != tuple(parts) and isinstance(_without_none(words, optional=False), EnumKind):
+        raise TypeTextError(
+            "what may be None is no discriminant; let the family have a word more, and apply it "
+            "to v.value if present(v) else 'none'"
+        )
     raise TypeTextError(
         "the kinds here are Bool, Dim, Int, Shape, a union of quoted words, and the sealed sums "
         "of types.yaml"
@@ -167,7 +192,9 @@ def field_kind(text: str) -> Kind:
     Raises:
         TypeTextError: When the text is no such kind.
     """
-    kind = _without_none(tuple(_alternatives(text)), optional=False)
+    parts = _alternatives(text)
+    _refuse_repeated(text, parts)
+    kind = _without_none(tuple(parts), optional=False)
     if isinstance(kind, BoolKind | IntKind | EnumKind):
         return kind
     raise TypeTextError("a field is of type bool, int, or a union of quoted words")

@@ -24,11 +24,25 @@ def _count(name: str, count: int) -> None:
 
 
 def _repeat(value: int, count: int) -> tuple[int, ...]:
+    """A list with one value as often as said: requests of one length.
+
+    >>> repeat(512, 3)
+    [512, 512, 512]
+    """
     _count("repeat", count)
     return (value,) * count
 
 
 def _balanced_sizes(total: int, count: int) -> tuple[int, ...]:
+    """A total in parts as equal as can be, the greater ones first: rows of experts.
+
+    The total is not negative, and is 0 where there is no part.
+
+    >>> balanced_sizes(10, 4)
+    [3, 3, 2, 2]
+    >>> balanced_sizes(1, 0)
+    refused: balanced_sizes: 1 cannot be shared out in 0 parts
+    """
     _count("balanced_sizes", count)
     if total < 0 or (total and not count):
         raise PrimitiveError(f"balanced_sizes: {total} cannot be shared out in {count} parts")
@@ -41,9 +55,7 @@ def _int(name: str) -> Argument:
 
 LISTS: Mapping[str, Primitive] = MappingProxyType(
     {
-        # The same value as often as said: requests of one length.
         "repeat": Primitive("repeat", (_int("value"), _int("count")), lambda _: SEQ, _repeat),
-        # A total in parts as equal as can be: rows of experts.
         "balanced_sizes": Primitive(
             "balanced_sizes", (_int("total"), _int("count")), lambda _: SEQ, _balanced_sizes
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -154,15 +155,26 @@ def check_workloads(signature: Signature) -> Problems:
     for row in signature.workloads:
         for name in passed:
             passed[name].add(name in row.some)
+        sizes: dict[bool, list[int]] = {False: [], True: []}
         for small in (False, True) if row.small else (False,):
             for dtype_case in row.dtype_cases:
                 instance = Instance.of_row(signature, row, dtype_case, small=small)
-                for message in instance.faults(seed_of(signature.op, instance.case_id)):
+                found = list(instance.faults(seed_of(signature.op, instance.case_id)))
+                for message in found:
                     problems.add("row", f"{row.label}: {message}", row.span)
                 if not small and instance.case_id in seen:
                     message = f"{instance.case_id} is the id of another case too"
                     problems.add("row", message, row.span)
                 seen.add(instance.case_id)
+                sizes[small] += [] if found else [elements(instance)]
+        if max(sizes[True], default=0) > max(sizes[False], default=math.inf):
+            problems.add(
+                "row",
+                f"{row.label}: with its small sizes, the call has {max(sizes[True])} elements, and "
+                f"{max(sizes[False])} without",
+                row.span,
+                "small sizes make a call of some thousand elements at most",
+            )
     if signature.status == "implemented":
         for name, ways in passed.items():
             for way in {True, False} - ways:

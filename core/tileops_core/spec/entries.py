@@ -81,7 +81,8 @@ class OutputEntry(TensorEntry):
 
 @attrs.frozen(slots=True, eq=False)
 class ParamEntry:
-    """A constructor parameter; ``default`` None means that it has none.
+    """A constructor parameter; ``default`` None means that it has none, ``kw_only`` None that this
+    could not be read.
 
     One that is given as a tensor has a dtype and a shape instead of a type.
     """
@@ -89,7 +90,7 @@ class ParamEntry:
     name: str
     type: Written
     default: Written | None
-    kw_only: bool
+    kw_only: bool | None
     tensor: InputEntry | None
     span: Span
 
@@ -148,13 +149,17 @@ class CaseEntry:
 
 @attrs.frozen(slots=True, eq=False)
 class FamilyEntry:
-    """A type family; ``match`` names its discriminants."""
+    """A type family; ``match`` names its discriminants.
+
+    Of one that is not ``whole``, what it takes or matches could not be read.
+    """
 
     name: str
     params: tuple[tuple[str, Written], ...]
     match: tuple[Written, ...]
     cases: tuple[CaseEntry, ...]
     span: Span
+    whole: bool = True
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -177,10 +182,14 @@ class RuleEntry:
 
 @attrs.frozen(slots=True, eq=False)
 class ComboEntry:
-    """A row of ``dtype_combos``: dtypes that go together, by the names that have them."""
+    """A row of ``dtype_combos``: dtypes that go together, by the names that have them.
+
+    Of one that is not ``whole``, something could not be read.
+    """
 
     dtypes: Mapping[str, Written]
     span: Span
+    whole: bool = True
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -239,7 +248,10 @@ class RooflineEntry:
 
 @attrs.frozen(slots=True, eq=False)
 class RowEntry:
-    """A workload row; ``values`` holds parameters and indices alike."""
+    """A workload row; ``values`` holds parameters and indices alike.
+
+    Of one that is not ``whole``, something is there that could not be read.
+    """
 
     label: Written
     values: Mapping[str, Written]
@@ -247,11 +259,21 @@ class RowEntry:
     dtype_cases: tuple[Mapping[str, Written], ...]
     small: Mapping[str, Written] | None
     span: Span
+    whole: bool = True
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Everything that the row gives a value or passes."""
+        given = frozenset(self.values).union(self.small or (), *self.dtype_cases)
+        return given | {name.value for name in self.some}
 
 
 @attrs.frozen(slots=True, eq=False)
 class Spec:
-    """One entry of a manifest file."""
+    """One entry of a manifest file.
+
+    ``left_out`` are the keys of the signature below which something could not be taken in.
+    """
 
     op: str
     family: str
@@ -270,3 +292,4 @@ class Spec:
     workloads: tuple[RowEntry, ...]
     span: Span
     problems: tuple[Problem, ...] = ()
+    left_out: frozenset[str] = frozenset()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,11 +9,18 @@ from tileops_core.spans import Span
 from tileops_core.spec.entries import AdtValue, Written
 from tileops_core.spec.expressions import Expr, ShapeExpr
 from tileops_core.spec.grammar import GrammarError, parse_expression, parse_shape
-from tileops_core.spec.problems import Problems
-from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence, Trap, value_of
+from tileops_core.spec.names import is_declared
+from tileops_core.spec.problems import MOST_STRAYS, Problems, first_strays
+from tileops_core.spec.yaml_nodes import (
+    AnyNode,
+    Mapping,
+    Scalar,
+    Sequence,
+    TooLarge,
+    Trap,
+    value_of,
+)
 from tileops_core.suggest import did_you_mean
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
 
 
 class Fields:
@@ -25,7 +30,7 @@ class Fields:
     value, which it notes among the problems.
     """
 
-    __slots__ = ("_entries", "problems", "span", "what")
+    __slots__ = ("_entries", "left_out", "problems", "span", "what", "whole")
 
     def __init__(
         self, node: AnyNode | None, what: str, known: tuple[str, ...], problems: Problems
@@ -33,6 +38,9 @@ class Fields:
         self.what = what
         self.problems = problems
         self._entries: dict[str, tuple[Scalar, AnyNode]] = {}
+        self.whole = isinstance(node, Mapping) and node.whole
+        self.left_out: set[str] = set()
+        """The keys below which something is there and was not taken in."""
         self.span: Span | None = node.span if node else None
         if isinstance(node, Mapping):
             self._entries = node.entries
@@ -42,14 +50,13 @@ class Fields:
                 f"{what} is {node.kind}, a mapping of {', '.join(known)} is due",
                 node.span,
             )
-        for name, (key, _) in self._entries.items():
-            if name not in known:
-                problems.add(
-                    "unknown-key",
-                    f"{what} has no key {name!r}{did_you_mean(name, known)}",
-                    key.span,
-                    f"the keys here are {', '.join(known)}",
-                )
+        strays = ((name, key) for name, (key, _) in self._entries.items() if name not in known)
+        for (name, key), more in first_strays(strays):
+            message = f"{what} has no key {name!r}{did_you_mean(name, known)}"
+            if more:
+                message = f"{what} has {more} more keys that it does not know"
+            hint = f"the keys here are {', '.join(known)}"
+            problems.add("unknown-key", message, key.span, hint)
 
     def has(self, key: str) -> bool:
         """Whether the key is there."""
@@ -66,10 +73,14 @@ class Fields:
         return found[0].span if found else None
 
     def require(self, key: str, span: Span, hint: str = "") -> bool:
-        """Whether the key is there; its absence is noted at ``span``."""
+        """Whether the key is there; its absence is noted at ``span``.
+
+        What is no mapping, or could not be read as a whole, is at fault itself and lacks nothing.
+        """
         if key in self._entries:
             return True
-        self.problems.add("missing-key", f"{self.what} has no {key!r}", span, hint)
+        if self.whole:
+            self.problems.add("missing-key", f"{self.what} has no {key!r}", span, hint)
         return False
 
     def text(self, key: str, among: tuple[str, ...] = ()) -> str | None:
@@ -124,6 +135,11 @@ class Fields:
         node = self.node(key)
         return None if node is None else shape_of(node, f"{self.what}: {key}", self.problems)
 
+    def is_empty_list(self, key: str) -> bool:
+        """Whether the key is there with a list of nothing."""
+        node = self.node(key)
+        return isinstance(node, Sequence) and not node.items
+
     def items(self, key: str) -> tuple[AnyNode, ...]:
         """The items of a list."""
         node = self.node(key)
@@ -140,7 +156,10 @@ class Fields:
         """The name, its place and the node of each declaration below a key."""
         node = self.node(key)
         if node is None:
+            self.left_out |= set() if self.whole else {key}
             return
+        if not isinstance(node, Mapping) or not node.whole:
+            self.left_out.add(key)
         if not isinstance(node, Mapping):
             self.problems.add(
                 "wrong-value",
@@ -148,17 +167,39 @@ class Fields:
                 node.span,
             )
             return
+        misnamed = [scalar for name, (scalar, _) in node.entries.items() if not is_declared(name)]
+        for scalar, more in first_strays(misnamed):
+            self.left_out.add(key)
+            self.problems.add(
+                "bad-name",
+                f"{key} has {more} more keys that are no names"
+                if more
+                else f"{scalar.text!r} is no name",
+                scalar.span,
+                "a name begins with a letter, has letters, digits and underscores, and is no "
+                "keyword of Python",
+            )
         for name, (scalar, value) in node.entries.items():
-            if not _NAME.fullmatch(name) or keyword.iskeyword(name):
-                self.problems.add(
-                    "bad-name",
-                    f"{name!r} is no name",
-                    scalar.span,
-                    "a name begins with a letter, has letters, digits and underscores, and is no "
-                    "keyword of Python",
-                )
-                continue
-            yield name, scalar.span, value
+            if is_declared(name):
+                yield name, scalar.span, value
+
+    def mappings(self, key: str) -> Iterator[tuple[str, Span, AnyNode]]:
+        """The same where each declaration is a mapping, but for very many that are none."""
+        strays = 0
+        left_out: list[tuple[Span, AnyNode]] = []
+        for name, span, value in self.named(key):
+            strays += not isinstance(value, Mapping)
+            if isinstance(value, Mapping) or strays <= MOST_STRAYS:
+                yield name, span, value
+            else:
+                left_out.append((span, value))
+        if left_out:
+            self.left_out.add(key)
+            self.problems.add(
+                "wrong-value",
+                f"{key} has {len(left_out)} more names without a mapping",
+                left_out[0][0],
+            )
 
 
 def plain_value(node: AnyNode, what: str, problems: Problems) -> Written | None:
@@ -183,6 +224,9 @@ def plain_value(node: AnyNode, what: str, problems: Problems) -> Written | None:
         return None
     try:
         return Written(value_of(node), node.span)
+    except TooLarge as error:
+        problems.add("too-large", f"{what}: {error}", node.span)
+        return None
     except Trap as trap:
         problems.add(
             "yaml-trap", f"{what}: {node.text!r} is not a safe value", node.span, str(trap)

@@ -15,6 +15,7 @@ from pathlib import Path
 from tileops_core.spans import Span
 from tileops_core.spec.catalogue import ManifestFile
 from tileops_core.spec.entries import Spec
+from tileops_core.spec.names import family_problem, op_problem
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.shared_types import FILE
 
@@ -39,8 +40,8 @@ def index_text(root: Path) -> str:
             problems.add(
                 "duplicate-op", f"{spec.op} stands in {rows[spec.op]['file']} too", spec.span
             )
-        elif not spec.op.endswith(("FwdOp", "BwdOp")):
-            problems.add("op-name", f"{spec.op} ends in neither FwdOp nor BwdOp", spec.span)
+        elif misnamed := op_problem(spec.op, spec.span) or family_problem(spec.family, spec.span):
+            problems.note(misnamed)
         elif not family_fits(spec.family, file):
             problems.add(
                 "file-family",

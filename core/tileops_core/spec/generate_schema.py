@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from tileops_core.spec import reader
+from tileops_core.spec import keys, names, reader
 from tileops_core.spec.entries import (
     CaseEntry,
     CompositionEntry,
@@ -31,7 +32,6 @@ from tileops_core.spec.entries import (
 
 NAME = "entry.schema.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_NAME = "^[A-Za-z][A-Za-z0-9_]*$"
 
 _TEXT = {"type": "string"}
 _FLAG = {"type": "boolean"}
@@ -42,6 +42,7 @@ _DTYPES = {"type": "object", "additionalProperties": {"type": ["string", "null"]
 
 _BY_TYPE = {
     "bool": _FLAG,
+    "bool | None": _FLAG,
     "bool | Expr | None": _CONDITION,
     "Expr | None": _EXPRESSION,
     "ShapeExpr | None": _TEXT,
@@ -59,6 +60,7 @@ _FIELDS = {"let": "lets", "shape_rules": "rules", "is": "shape"}
 """The fields that are not called as their key is."""
 
 _FIXED: dict[str, Any] = {
+    "family": {"type": "string", "pattern": names.FAMILY},
     "status": {"enum": list(reader.STATUSES)},
     "device": {"enum": ["cpu"]},
     "buffer": {"enum": ["out"]},
@@ -81,7 +83,7 @@ def schema() -> dict[str, Any]:
         "description": "Entries of operators, by their names.",
         "type": "object",
         "minProperties": 1,
-        "propertyNames": {"pattern": "(FwdOp|BwdOp)$"},
+        "propertyNames": {"pattern": names.OP},
         "additionalProperties": _entry(),
     }
 
@@ -100,62 +102,65 @@ def manifest_schema() -> dict[str, Any]:
 
 def _entry() -> dict[str, Any]:
     composition = _object(
-        reader._COMPOSITION,
+        keys.COMPOSITION,
         CompositionEntry,
-        {"stages": _list(_object(reader._STAGE, StageEntry, {}, ("name", "op")))},
-        reader._COMPOSITION,
+        {"stages": _list(_object(keys.STAGE, StageEntry, {}, ("name", "op")))},
+        keys.COMPOSITION,
     )
     parts = {
         "signature": _signature(),
         "workloads": {**_list(_row()), "minItems": 1},
-        "roofline": _object(reader._ROOFLINE, RooflineEntry, {}),
+        "roofline": _object(keys.ROOFLINE, RooflineEntry, {}),
         "composition": composition,
     }
-    return _object(reader._ENTRY, Spec, parts, ("family", "status", "signature", "workloads"))
+    return _object(keys.ENTRY, Spec, parts, ("family", "status", "signature", "workloads"))
 
 
 def _signature() -> dict[str, Any]:
     tensor = ("dtype", "shape")
     param = {
         "anyOf": [
-            _object(reader._PARAM, ParamEntry, {}, ("type",)),
-            _object(reader._TENSOR_PARAM, InputEntry, {"optional": _FLAG}, tensor),
+            _object(keys.PARAM, ParamEntry, {}, ("type",)),
+            _object(keys.TENSOR_PARAM, InputEntry, {"optional": _FLAG}, tensor),
         ]
     }
     family = _object(
-        reader._FAMILY,
+        keys.FAMILY,
         FamilyEntry,
         {
             "params": _FIXED["params of a type family"],
-            "cases": _list(_object(reader._CASE, CaseEntry, {}, reader._CASE)),
+            "cases": _list(_object(keys.CASE, CaseEntry, {}, keys.CASE)),
         },
-        reader._FAMILY,
+        keys.FAMILY,
     )
     parts = {
         "forall": _named(_TEXT),
         "params": _named(param),
-        "inputs": _named(_object(reader._INPUT, InputEntry, {}, tensor)),
-        "outputs": _named(_object(reader._OUTPUT, OutputEntry, {}, tensor)),
+        "inputs": _named(_object(keys.INPUT, InputEntry, {}, tensor)),
+        "outputs": _named(_object(keys.OUTPUT, OutputEntry, {}, tensor)),
         "types": _named(family),
         "let": _named(_EXPRESSION),
-        "dtype_combos": _list(_DTYPES),
+        "dtype_combos": {**_list(_DTYPES), "minItems": 1},
     }
-    return _object(reader._SIGNATURE, Spec, parts, ("outputs",))
+    return _object(keys.SIGNATURE, Spec, parts, ("outputs",))
 
 
 def _row() -> dict[str, Any]:
     """A row: its own keys, and the parameters and indices that the entry declares."""
-    row = _object(reader._ROW, RowEntry, {}, ("label",))
+    row = _object(keys.ROW, RowEntry, {}, ("label",))
     return {**row, "additionalProperties": True}
 
 
 def _object(
-    keys: tuple[str, ...], kept_in: type, parts: dict[str, Any], required: tuple[str, ...] = ()
+    meanings: Mapping[str, str],
+    kept_in: type,
+    parts: dict[str, Any],
+    required: Iterable[str] = (),
 ) -> dict[str, Any]:
     """A mapping with these keys and no others.
 
     Args:
-        keys: The keys that the reader takes.
+        meanings: The keys that the reader takes, and what they say.
         kept_in: The attrs class whose fields keep their values.
         parts: What some of them take; the others follow from their fields' types.
         required: The keys that must be there.
@@ -165,23 +170,24 @@ def _object(
     """
     types = {field.name: str(field.type) for field in attrs.fields(kept_in)}
     properties = {}
-    for key in keys:
-        known = parts.get(key, _FIXED.get(key))
+    for key, meaning in meanings.items():
+        known: Any = parts.get(key, _FIXED.get(key))
         if known is None:
             known = _BY_TYPE[types[_FIELDS.get(key, key)]]
-        properties[key] = known
+        properties[key] = {**known, "description": meaning}
     made: dict[str, Any] = {
         "type": "object",
         "properties": properties,
         "additionalProperties": False,
     }
-    return {**made, "required": list(required)} if required else made
+    needed = list(required)
+    return {**made, "required": needed} if needed else made
 
 
 def _named(value: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
-        "propertyNames": {"pattern": _NAME},
+        "propertyNames": {"pattern": names.DECLARED},
         "additionalProperties": value,
     }
 

@@ -294,10 +294,10 @@ class _Reader:
             raise self.refuse(node, f"a value like {value!r}")
         if isinstance(value, int) and value >= _MAX_INT:
             raise GrammarError(
-                "expression-size", "no number of an expression has more than 63 bits", span
+                "too-large", "no number of an expression has more than 63 bits", span
             )
         if isinstance(value, float) and not math.isfinite(value):
-            raise GrammarError("expression-size", "this float is too large", span, "write inf")
+            raise GrammarError("too-large", "this float is too large", span, "write inf")
         return Const(value=value, span=span)
 
     def name(self, node: ast.Name) -> Expr:

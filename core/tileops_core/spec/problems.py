@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 import attrs
 
@@ -17,14 +18,16 @@ CODES: Mapping[str, str] = MappingProxyType(
         "yaml-tag": "Tags, anchors, aliases and merge keys are not part of the format: "
         "what stands in an entry is all that it says.",
         "yaml-trap": "YAML 1.1 reads this plain word as something else than it looks like.",
+        "too-large": "A number, or a quantity, is greater than any cost or size needs.",
         "duplicate-key": "A key stands twice in one mapping; YAML would keep the last silently.",
         "unknown-key": "The format has no such key here.",
         "missing-key": "A key that must be there is not.",
         "wrong-value": "The value is not of the type that this key takes.",
         "bad-name": "A declared name is no identifier, is reserved, or names something already.",
         "file-family": "A file is named after the family of its entries.",
-        "op-name": "An entry's key does not end in FwdOp or BwdOp.",
-        "empty-file": "A manifest file has no entry.",
+        "op-name": "An entry's key is no name that a class can have, or does not end in FwdOp or "
+        "BwdOp.",
+        "empty-file": "A manifest file, or a folder of them, has no entry.",
         "duplicate-op": "Two files have an entry for the same op.",
         "expression-syntax": "The text is no expression.",
         "expression-size": "The expression is longer or deeper than the language allows.",
@@ -67,6 +70,10 @@ class Problems:
         """Note one problem."""
         self._found.append(Problem(code, message, span, hint))
 
+    def note(self, *problems: Problem) -> None:
+        """Note problems that were found elsewhere."""
+        self._found.extend(problems)
+
     def __iter__(self) -> Iterator[Problem]:
         return iter(self._found)
 
@@ -84,6 +91,23 @@ class Problems:
         """
         if self._found:
             raise manifest_error(what, self._found)
+
+
+MOST_STRAYS = 10
+"""How many strays of one kind in one place are told each by itself."""
+
+_Stray = TypeVar("_Stray")
+
+
+def first_strays(found: Iterable[_Stray]) -> Iterator[tuple[_Stray, int]]:
+    """The first few strays, each with 0, and then the next one with how many more there are.
+
+    Whoever has very many of one kind in one place made one mistake, and not very many.
+    """
+    found = list(found)
+    yield from ((stray, 0) for stray in found[:MOST_STRAYS])
+    if len(found) > MOST_STRAYS:
+        yield found[MOST_STRAYS], len(found) - MOST_STRAYS
 
 
 def manifest_error(what: str, problems: Iterable[Problem]) -> ManifestError:

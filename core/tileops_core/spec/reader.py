@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from tileops_core.spans import Span
+from tileops_core.spec import keys
 from tileops_core.spec.entries import (
     UNREADABLE,
     CaseEntry,
@@ -33,27 +36,29 @@ from tileops_core.spec.fields import (
     text_of,
     text_or_empty,
 )
+from tileops_core.spec.names import family_problem, is_op, op_problem
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.yaml_nodes import AnyNode, Mapping, Scalar, Sequence
 
-_ENTRY = ("family", "status", "ref_api", "signature", "workloads", "roofline", "composition")
-_SIGNATURE = (
-    "forall", "params", "inputs", "outputs", "types", "let", "shape_rules", "dtype_combos",
-)  # fmt: skip
-_PARAM = ("type", "default", "kw_only")
-_TENSOR_PARAM = ("dtype", "shape", "optional", "kw_only")
-_INPUT = (
-    "dtype", "shape", "optional", "kw_only", "contiguous", "mutated", "write_only", "device",
-    "values", "requires",
-)  # fmt: skip
-_OUTPUT = ("dtype", "shape", "nullable", "buffer", "alias", "contiguous")
-_FAMILY = ("params", "match", "cases")
-_CASE = ("when", "is")
-_ROOFLINE = ("flops", "bytes", "func")
-_COMPOSITION = ("kind", "stages")
-_STAGE = ("name", "op", "optional")
-_ROW = ("label", "some", "dtype_cases", "small")
-STATUSES = ("implemented", "spec-only")
+_ENTRY = tuple(keys.ENTRY)
+_SIGNATURE = tuple(keys.SIGNATURE)
+_PARAM = tuple(keys.PARAM)
+_TENSOR_PARAM = tuple(keys.TENSOR_PARAM)
+_INPUT = tuple(keys.INPUT)
+_OUTPUT = tuple(keys.OUTPUT)
+_FAMILY = tuple(keys.FAMILY)
+_CASE = tuple(keys.CASE)
+_ROOFLINE = tuple(keys.ROOFLINE)
+_COMPOSITION = tuple(keys.COMPOSITION)
+_STAGE = tuple(keys.STAGE)
+_ROW = tuple(keys.ROW)
+SPEC_ONLY = "spec-only"
+STATUSES = ("implemented", SPEC_ONLY)
+
+
+def may_be_entry(op: str, below: Iterable[str]) -> bool:
+    """Whether a file's key may be meant as an op, by its name or by some of the keys below it."""
+    return is_op(op) or not set(_ENTRY).isdisjoint(below)
 
 
 def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) -> Spec:
@@ -65,42 +70,71 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
         span: Where the key stands.
         problems: Receives what is wrong; the Spec carries a copy of all of it.
     """
+    misnamed = op_problem(op, span) if node is not None else None
+    if misnamed is not None:
+        problems.note(misnamed)
+        if not isinstance(node, Mapping) or not may_be_entry(op, node.entries):
+            node = None  # what is no entry at all has no faults of one
     fields = Fields(node, "the entry", _ENTRY, problems)
-    complete = node is not None
-    for key in ("family", "status", "signature", "workloads") if complete else ():
+    for key in ("family", "status", "signature", "workloads") if node is not None else ():
         fields.require(key, span)
     signature = Fields(fields.node("signature"), "signature", _SIGNATURE, problems)
     if fields.has("signature"):
         signature.require("outputs", span, "an op without outputs has the line outputs: {}")
     rows = [_row(item, problems) for item in fields.items("workloads")]
-    if fields.has("workloads") and not rows:
+    if fields.is_empty_list("workloads"):
         problems.add("missing-key", "workloads has no row", fields.place("workloads") or span)
+    if signature.is_empty_list("dtype_combos"):
+        problems.add(
+            "missing-key",
+            "dtype_combos has no row, so no dtypes go together",
+            signature.place("dtype_combos") or span,
+            "leave it out where any dtypes go together",
+        )
     spec = Spec(
         op=op,
-        family=fields.text("family") or "",
-        status=fields.text("status", STATUSES) or "spec-only",
+        family=_family_of(fields, problems),
+        status=fields.text("status", STATUSES) or SPEC_ONLY,
         ref_api=fields.text("ref_api"),
         forall=tuple(
-            IndexEntry(name, kind, place)
+            IndexEntry(name, _kind_of(name, value, problems), place)
             for name, place, value in signature.named("forall")
-            if (kind := text_of(value, f"the kind of {name}", problems))
         ),
-        params=tuple(_param(*item, problems) for item in signature.named("params")),
-        inputs=tuple(_input(*item, problems) for item in signature.named("inputs")),
-        outputs=tuple(_output(*item, problems) for item in signature.named("outputs")),
-        types=tuple(_family(*item, problems) for item in signature.named("types")),
+        params=tuple(_param(*item, problems) for item in signature.mappings("params")),
+        inputs=tuple(_input(*item, problems) for item in signature.mappings("inputs")),
+        outputs=tuple(_output(*item, problems) for item in signature.mappings("outputs")),
+        types=tuple(_family(*item, problems) for item in signature.mappings("types")),
         lets=tuple(
             LetEntry(name, expression_of(value, f"let {name}", problems), place)
             for name, place, value in signature.named("let")
         ),
         rules=tuple(rule_of(item, problems) for item in signature.items("shape_rules")),
         dtype_combos=tuple(_combo(item, problems) for item in signature.items("dtype_combos")),
+        left_out=frozenset(signature.left_out),
         composition=_composition(fields, problems),
         roofline=_roofline(fields, problems),
-        workloads=tuple(row for row in rows if row),
+        workloads=tuple(rows),
         span=span,
     )
     return _with_problems(spec, problems)
+
+
+def _family_of(fields: Fields, problems: Problems) -> str:
+    written = fields.written_text("family")
+    if written is None:
+        return ""
+    misnamed = family_problem(written.value, written.span)
+    if misnamed is not None:
+        problems.note(misnamed)
+    return str(written.value)
+
+
+def _kind_of(name: str, node: AnyNode, problems: Problems) -> Written:
+    """The text of an index's kind; "" for one that could not be read."""
+    written = text_of(node, f"the kind of {name}", problems)
+    if written is not None and not written.value:
+        problems.add("wrong-value", f"the kind of {name} is empty, a kind is due", node.span)
+    return written or Written("", node.span)
 
 
 def _with_problems(spec: Spec, problems: Problems) -> Spec:
@@ -116,6 +150,8 @@ def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEnt
     if value := fields.node("default"):
         default = plain_value(value, f"{name}: default", problems)
         default = default or Written(UNREADABLE, value.span)
+    elif not isinstance(node, Mapping):
+        default = Written(UNREADABLE, node.span)
     stated = fields.written_text("type")
     if stated is not None and not stated.value:
         problems.add("wrong-value", f"{name}: type is empty, the name of a type is due", span)
@@ -123,10 +159,16 @@ def _param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEnt
         name=name,
         type=stated or Written("", span),
         default=default,
-        kw_only=fields.flag("kw_only"),
+        kw_only=_kw_only(fields, problems),
         tensor=None,
         span=span,
     )
+
+
+def _kw_only(fields: Fields, problems: Problems) -> bool | None:
+    before = len(problems)
+    flag = fields.flag("kw_only")
+    return flag if len(problems) == before else None
 
 
 def _tensor_param(name: str, span: Span, node: AnyNode, problems: Problems) -> ParamEntry:
@@ -179,7 +221,7 @@ def _input(name: str, span: Span, node: AnyNode, problems: Problems) -> InputEnt
     device = fields.text("device", among=("cpu",))
     return InputEntry(
         **_tensor(fields, name, span, problems),  # type: ignore[arg-type]
-        optional=fields.condition("optional"),
+        optional=fields.condition("optional") if isinstance(node, Mapping) else None,
         kw_only=fields.flag("kw_only"),
         contiguous=fields.flag("contiguous"),
         mutated=fields.condition("mutated"),
@@ -206,8 +248,8 @@ def _output(name: str, span: Span, node: AnyNode, problems: Problems) -> OutputE
 def _family(name: str, span: Span, node: AnyNode, problems: Problems) -> FamilyEntry:
     what = f"the type family {name}"
     fields = Fields(node, what, _FAMILY, problems)
-    for key in _FAMILY:
-        fields.require(key, span)
+    before = len(problems)
+    there = [fields.require(key, span) for key in _FAMILY]
     params = tuple(
         (param, kind)
         for param, _, value in fields.named("params")
@@ -218,8 +260,9 @@ def _family(name: str, span: Span, node: AnyNode, problems: Problems) -> FamilyE
     discriminants = tuple(
         text for item in matched if (text := text_of(item, f"{what}: match", problems))
     )
+    whole = all(there) and len(problems) == before
     cases = tuple(case for item in fields.items("cases") if (case := _case(item, what, problems)))
-    return FamilyEntry(name, params, discriminants, cases, span)
+    return FamilyEntry(name, params, discriminants, cases, span, whole)
 
 
 def _case(node: AnyNode, what: str, problems: Problems) -> CaseEntry | None:
@@ -263,7 +306,9 @@ def _matched(node: AnyNode, what: str, problems: Problems) -> Written | None:
 
 
 def _combo(node: AnyNode, problems: Problems) -> ComboEntry:
-    return ComboEntry(bindings(node, "a row of dtype_combos", problems), node.span)
+    before = len(problems)
+    dtypes = bindings(node, "a row of dtype_combos", problems)
+    return ComboEntry(dtypes, node.span, len(problems) == before and _is_whole(node))
 
 
 def _composition(fields: Fields, problems: Problems) -> CompositionEntry | None:
@@ -303,7 +348,7 @@ def _roofline(fields: Fields, problems: Problems) -> RooflineEntry | None:
     span = fields.place("roofline")
     assert span is not None
     roofline = Fields(fields.node("roofline"), "roofline", _ROOFLINE, problems)
-    if roofline.has("flops") == roofline.has("func"):
+    if roofline.whole and roofline.has("flops") == roofline.has("func"):
         problems.add(
             "missing-key",
             "roofline states flops, or func, and not both",
@@ -320,21 +365,33 @@ def _roofline(fields: Fields, problems: Problems) -> RooflineEntry | None:
     )
 
 
-def _row(node: AnyNode, problems: Problems) -> RowEntry | None:
+def _row(node: AnyNode, problems: Problems) -> RowEntry:
+    before = len(problems)
+    row = _row_of(node, problems)
+    whole = len(problems) == before and _is_whole(node)
+    return row if whole else attrs.evolve(row, whole=False)
+
+
+def _is_whole(node: AnyNode) -> bool:
+    """Whether nothing was left out of a value when it became a node."""
+    if isinstance(node, Mapping):
+        return node.whole and all(_is_whole(value) for _, value in node.entries.values())
+    return not isinstance(node, Sequence) or all(map(_is_whole, node.items))
+
+
+def _row_of(node: AnyNode, problems: Problems) -> RowEntry:
     if not isinstance(node, Mapping):
         problems.add("wrong-value", f"a workload row is {node.kind}, a mapping is due", node.span)
-        return None
-    fields = Fields(node, "the row", (*_ROW, *node.entries), problems)
-    if not fields.require("label", node.span):
-        return None
-    label = fields.written_text("label")
-    if label is None:
-        return None
-    what = f"row {label.value}"
+    given = node.entries if isinstance(node, Mapping) else ()
+    fields = Fields(node if given else None, "the row", (*_ROW, *given), problems)
+    if isinstance(node, Mapping) and "label" not in given:
+        problems.add("missing-key", "the row has no 'label'", node.span)
+    label = fields.written_text("label") or Written("", node.span)
+    what = f"row {label.value}".rstrip()
     small = fields.node("small")
     return RowEntry(
         label=label,
-        values=bindings(node, what, problems, without=_ROW),
+        values=bindings(node, what, problems, without=_ROW) if given else {},
         some=tuple(
             name for item in fields.items("some") if (name := text_of(item, what, problems))
         ),

@@ -12,6 +12,7 @@ from tileops_core.signature.model import Signature
 from tileops_core.signature.operators import operators
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.settled import Settled, settled_by
+from tileops_core.signature.solving import presence
 from tileops_core.signature.steps import Solution, TensorStep
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Expr
@@ -89,6 +90,10 @@ class _Checker:
             yield _Reader(f"let {let.name}", (let.expr,), let.span)
         for rule in self.signature.rules:
             yield _Reader(f"the refinement {rule.text}", (rule.expr,), rule.span)
+        for item in self.signature.inputs:
+            for requirement in item.requires:
+                what = f"{item.name}: {requirement.text}"
+                yield _Reader(what, (requirement.call,), requirement.span, presence(item))
         roofline = self.signature.roofline
         for cost in (roofline.flops, roofline.bytes) if roofline else ():
             if cost is not None:
@@ -152,7 +157,7 @@ def _show(given: Mapping[Key, Any]) -> str:
     parts = []
     for key, value in sorted(given.items(), key=lambda item: str(item[0])):
         if not isinstance(key, str):
-            parts.append(f"the condition in line {key.span.line} is {str(value).lower()}")
+            parts.append(f"the condition {key.span.where} is {str(value).lower()}")
         elif key.startswith("present("):
             parts.append(f"{key[8:-1]} is {'there' if value else 'not there'}")
         elif value is None:

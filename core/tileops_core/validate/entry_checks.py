@@ -6,25 +6,33 @@ import attrs
 
 from tileops_core.errors import ManifestError
 from tileops_core.signature.build import build_signature
+from tileops_core.signature.instance import Instance
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.solving import solve
 from tileops_core.spec.entries import Spec
+from tileops_core.spec.names import is_dotted
 from tileops_core.spec.shared_types import SharedTypes
 from tileops_core.validate.branch_checks import check_branches
+from tileops_core.validate.idle_checks import check_constants, check_idle
 from tileops_core.validate.reduce import reduced
 from tileops_core.validate.report import Counts
 from tileops_core.validate.row_checks import check_rows
+from tileops_core.validate.value_checks import check_values
 
 
 @attrs.frozen
 class Checked:
-    """One entry after its static checks; ``signature`` is None where it cannot be built."""
+    """One entry after its static checks; ``signature`` is None where it cannot be built.
+
+    ``notes`` name what was not evaluated.
+    """
 
     spec: Spec
     signature: Signature | None
     problems: tuple[Problem, ...]
     counts: Counts
+    notes: tuple[str, ...] = ()
 
 
 def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
@@ -41,12 +49,17 @@ def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
     signature, problems = build(spec, types)
     _check_ref_api(spec, problems)
     if signature is not None:
-        _check(signature, problems, counts)
-        return Checked(spec, signature, tuple(problems), counts)
+        checked = check_constants(signature, problems)
+        check_idle(checked, spec, types, problems)
+        rows = _check(checked, problems, counts)
+        notes = check_values(checked, rows, problems, counts)
+        return Checked(spec, signature, tuple(problems), counts, notes)
     kept = reduced(spec, types, tuple(problems))
     if kept is not None:
         more = Problems()
-        _check(kept.signature, more, counts)
+        left = check_constants(kept.signature, more)
+        rows = _check(left, more, counts)
+        check_values(left, rows, more, Counts())  # what was dropped may be what reaches
         for problem in more:
             if kept.stands(problem):
                 problems.add(problem.code, problem.message, problem.span, problem.hint)
@@ -71,8 +84,7 @@ def rules_in(spec: Spec) -> int:
 
 def _check_ref_api(spec: Spec, problems: Problems) -> None:
     name = spec.ref_api
-    parts = name.split(".") if name is not None else []
-    if name is not None and (len(parts) < 2 or not all(map(str.isidentifier, parts))):
+    if name is not None and not is_dotted(name):
         problems.add(
             "ref-api",
             f"ref_api {name!r} is no dotted name",
@@ -81,10 +93,11 @@ def _check_ref_api(spec: Spec, problems: Problems) -> None:
         )
 
 
-def _check(signature: Signature, problems: Problems, counts: Counts) -> None:
+def _check(signature: Signature, problems: Problems, counts: Counts) -> tuple[Instance, ...]:
+    """Check branches and rows; gives the calls of the rows that are accepted."""
     solution = solve(signature)
     for problem in solution.unsolved:
         problems.add(problem.code, problem.message, problem.span, problem.hint)
     if not solution.unsolved:
         counts.branches += check_branches(signature, solution, problems)
-    check_rows(signature, problems, counts)
+    return check_rows(signature, problems, counts)

@@ -118,12 +118,17 @@ def _rule(wrong: str, right: str) -> Example:
     return Example(_RULES, f"- {wrong}", f"- {right}")
 
 
+def _let(wrong: str, right: str, reader: str = "L > 0") -> Example:
+    """Quantities that a refinement reads."""
+    return Example(_LET, wrong, right, also=((_RULES, f"- {reader}"),))
+
+
 EXAMPLES: dict[str, Example] = {
     "yaml-trap": Example(
         _PARAMS, "eps: {type: float, default: 1e-5}", "eps: {type: float, default: 1.0e-5}"
     ),
-    "yaml-tag": Example(_LET, "L: !!str M", "L: M"),
-    "duplicate-key": Example(_LET, "L: M\nL: N", "L: M\nK: N"),
+    "yaml-tag": _let("L: !!str M", "L: M"),
+    "duplicate-key": _let("L: M\nL: N", "L: N"),
     "unknown-key": Example(
         _INPUTS,
         'x: {dtype: T, shape: "[M, N, *S]", optinal: true}',
@@ -133,9 +138,11 @@ EXAMPLES: dict[str, Example] = {
     "wrong-value": Example(
         _OUTPUTS, "y: {dtype: T, shape: [M, N]}", 'y: {dtype: T, shape: "[M, N]"}'
     ),
-    "bad-name": Example(_LET, "float16: M", "half: M"),
+    "bad-name": Example(
+        _PARAMS, "forward: {type: bool, default: true}", "causal: {type: bool, default: true}"
+    ),
     "expression-syntax": _rule("M >", "M > 0"),
-    "expression-size": _rule("M < 99999999999999999999", "M < 9999999999"),
+    "expression-size": _rule(f"{'(' * 25}M{')' * 25} > 0", "M > 0"),
     "not-in-language": _rule("M // [1, 2][0] > 0", "M > 0"),
     "use-present": _rule("cap is None or cap.value > 0", "not present(cap) or cap.value > 0"),
     "use-per-axis": _rule(
@@ -154,10 +161,14 @@ EXAMPLES: dict[str, Example] = {
         "flag: {type: bool, default: false, kw_only: true}\nsize: {type: bool, default: true}",
         "size: {type: bool, default: true}\nflag: {type: bool, default: false, kw_only: true}",
     ),
-    "name-taken": Example(_LET, "M: N + 1", "L: N + 1"),
+    "name-taken": Example(
+        _OUTPUTS,
+        'x: {dtype: T, shape: "[M, N, *S]"}',
+        'y: {dtype: T, shape: "[M, N, *S]"}',
+    ),
     "unknown-name": _rule("Q > 0", "N > 0"),
     "unknown-primitive": _rule("size(S) > 0", "len(S) > 0"),
-    "arguments": Example(_LET, "L: ceil_div(M)", "L: ceil_div(M, 2)"),
+    "arguments": _let("L: ceil_div(M)", "L: ceil_div(M, 2)"),
     "kind": _rule("M + mode > 0", "M > 0 and mode == 'a'"),
     "maybe-none": _rule("cap > 0", "not present(cap) or cap.value > 0"),
     "never-equal": _rule("mode != 'c'", "mode != 'b'"),
@@ -177,11 +188,8 @@ EXAMPLES: dict[str, Example] = {
         _TURNED,
         also=((_FORALL, _TWO), (_TYPES, _MAT), (_OUTPUTS, _PLAIN), ("workloads", _FLAT)),
     ),
-    "let-cycle": Example(_LET, "L: K + 1\nK: L - 1", "L: K + 1\nK: M - 1"),
-    "too-large": _rule(
-        "(M * N) ** 8 * (M * N) ** 8 * (M * N) ** 8 * (M * N) ** 8 * (M * N) ** 8 > 0",
-        "(M * N) ** 2 > 0",
-    ),
+    "let-cycle": _let("L: K + 1\nK: L - 1", "L: K + 1\nK: M - 1"),
+    "too-large": _rule("M < 99999999999999999999", "M < 9999999999"),
     "unknown-family": Example(
         _INPUTS, 'x: {dtype: T, shape: "Mat[flag, M, N]"}', 'x: {dtype: T, shape: "[M, N, *S]"}'
     ),
@@ -277,7 +285,14 @@ EXAMPLES: dict[str, Example] = {
             ),
         ),
     ),
-    "yaml-syntax": Example(_LET, "L: [M", "L: M"),
+    "yaml-syntax": _let("L: [M", "L: M"),
+    "constant": _rule("len(S) >= 0", "len(S) > 0"),
+    "unreachable": Example(
+        _TYPES,
+        _MAT,
+        _MAT.replace('        - {when: true, is: "[B, A]"}\n', ""),
+        also=(*_FAMILY_AROUND, (_RULES, "- not flag")),
+    ),
     "branch-unsettled": Example(
         _LET,
         "L: K if flag else 0",
@@ -288,6 +303,7 @@ EXAMPLES: dict[str, Example] = {
                 _INPUTS,
                 'x: {dtype: T, shape: "[M, N, *S]"}\nw: {dtype: T, shape: "[K]", optional: true}',
             ),
+            (_RULES, "- L != 7"),
         ),
     ),
     "effect-branch": Example(
@@ -296,6 +312,9 @@ EXAMPLES: dict[str, Example] = {
         'z: {dtype: T, shape: "[M, N, *S]", alias: x}',
         'y: {dtype: T, shape: "[M, N, *S]", alias: x}\nz: {dtype: T, shape: "[M, N, *S]"}',
         also=((_INPUTS, 'x: {dtype: T, shape: "[M, N, *S]", mutated: true}'),),
+    ),
+    "no-value": Example(
+        "signature.shape_rules", "- not flag or M // 0 > 0", "- not flag or M // 2 > 0"
     ),
     "roofline": Example("roofline", "{flops: M // 5 - 1}", "{flops: M * N}"),
 }

@@ -1,4 +1,6 @@
-"""What a code means, with the smallest text that has the fault and the text that has not."""
+"""What a code means, with the smallest text that has the fault and the text that has not; and what
+a word of the language means.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,34 @@ from pathlib import Path
 
 from tileops_core.validate.codes import CODES
 from tileops_core.validate.examples import EXAMPLES, Example
+from tileops_core.validate.language import SAMPLES, Topic, samples_in, topics_named
 
 
 def explain(code: str) -> str:
     """A code's meaning and, where text can show the fault, an example and its rewrite."""
     return "\n".join([code, "", f"  {CODES[code]}", *_shown(EXAMPLES.get(code))])
+
+
+def explain_word(word: str) -> str:
+    """What a word of the language means, wherever it may stand, with examples and their values."""
+    return "\n\n".join("\n".join(_topic(topic)) for topic in topics_named(word))
+
+
+def _topic(topic: Topic) -> Iterator[str]:
+    yield f"{topic.name} ({topic.group})"
+    for part in filter(None, (topic.signature, *topic.meaning)):
+        yield ""
+        for line in part.splitlines():
+            yield from textwrap.wrap(line, 100, initial_indent="  ", subsequent_indent="  ")
+    if topic.examples:
+        yield ""
+    for text, value in topic.examples:
+        yield f"    >>> {text}"
+        yield f"    {value}"
+    read = samples_in(topic)
+    if read:
+        yield ""
+        yield from (f"  {name} is {SAMPLES[name].said}" for name in read)
 
 
 def page() -> str:

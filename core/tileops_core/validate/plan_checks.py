@@ -16,8 +16,9 @@ from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.branches import TooManyBranches
 from tileops_core.signature.model import Signature, Workload
 from tileops_core.signature.operators import Operator, has_boundary, operators
-from tileops_core.signature.problems import Problems
+from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.workload import WorkloadCase, instantiate
+from tileops_core.spans import Span
 from tileops_core.tensor_spec import TensorSpec
 from tileops_core.validate.cost_checks import check_cost
 from tileops_core.validate.symbols import Symbols
@@ -51,6 +52,7 @@ def check_plan(
             for dtype_case in row.dtype_cases:
                 case = instantiate(signature, row, dtype_case, small=small, requires=False)
                 checker.check(row, case)
+    checker.costs()
     checker.symbols()
 
 
@@ -63,6 +65,7 @@ class _Checker:
         self.operators = _operators(plan.signature)
         self.sequences = {i.name for i in self.signature.indices if i.row_only}
         self.branches: dict[Any, tuple[Workload, WorkloadCase]] = {}
+        self.costly: dict[tuple[str, Span], list[Problem]] = {}
 
     def check(self, row: Workload, case: WorkloadCase) -> None:
         """Run a case: its indices come back, its effects are a branch, its cost is a count."""
@@ -168,7 +171,19 @@ class _Checker:
             return True
         names = {name: _as_written(value) for name, value in values.items()}
         names |= {**case.tensors, **case.inputs, **case.outputs}
-        return check_cost(self.signature, roofline, record, names, case.case_id, self.problems)
+        found = Problems()
+        stands = check_cost(self.signature, roofline, record, names, case.case_id, found)
+        for problem in found:
+            # One formula or function is at fault in all the cases that it fails in.
+            self.costly.setdefault((problem.code, problem.span), []).append(problem)
+        return stands
+
+    def costs(self) -> None:
+        """Tell what is wrong with costs, each fault once."""
+        for first, *more in self.costly.values():
+            plural = "case" if len(more) == 1 else "cases"
+            also = f", and {len(more)} {plural} more" if more else ""
+            self.problems.add(first.code, f"{first.message}{also}", first.span, first.hint)
 
     # -- symbolic lengths -----------------------------------------------------------------
 

@@ -12,7 +12,15 @@ from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem
 from tileops_core.spans import Span
-from tileops_core.spec.entries import UNREADABLE, FamilyEntry, ParamEntry, Spec
+from tileops_core.spec.entries import (
+    UNREADABLE,
+    ComboEntry,
+    FamilyEntry,
+    IndexEntry,
+    ParamEntry,
+    RowEntry,
+    Spec,
+)
 from tileops_core.spec.problems import CODES as READER
 from tileops_core.spec.shared_types import SharedTypes
 
@@ -27,8 +35,8 @@ _REMOVABLE = frozenset(
 """The declarations that an entry can stand without."""
 
 _ROWS = frozenset({"row", "rule-unchecked"})
-_BRANCHES = frozenset({"branch-unsettled", "effect-branch"})
-_REST = frozenset({"unsolved", "no-branch", "too-many-branches"})
+_BRANCHES = frozenset({"branch-unsettled", "effect-branch", "no-value"})
+_REST = frozenset({"unsolved", "no-branch", "too-many-branches", "constant"})
 """Codes of later checks."""
 
 
@@ -46,6 +54,8 @@ class Reduced:
         if "workloads" in self.dropped and problem.code in _ROWS:
             # The row left out may be the one that passes a tensor, or tries a rule.
             return any(problem.span == row.span for row in self.signature.workloads)
+        if problem.code == "rule-unchecked" and not self.signature.workloads:
+            return False  # there is no row at all, and that is told
         return problem.code in _ROWS | _BRANCHES | _REST
 
 
@@ -57,6 +67,8 @@ def reduced(spec: Spec, types: SharedTypes | None, problems: tuple[Problem, ...]
         types: The types that it shares with others; None for the installed manifest's.
         problems: All that was found in it.
     """
+    if spec.left_out:
+        return None  # what reads it cannot be told from what is misspelled
     spec = attrs.evolve(spec, problems=())
     dropped: set[str] = set()
     for _ in range(_ROUNDS):
@@ -85,7 +97,11 @@ def _is_complete(item: Any) -> bool:
         written = item.default is None or item.default.value is not UNREADABLE
         return bool(item.type.value) and written and _is_complete(item.tensor)
     if isinstance(item, FamilyEntry):
-        return all(case.shape is not None for case in item.cases)
+        return item.whole and all(case.shape is not None for case in item.cases)
+    if isinstance(item, RowEntry | ComboEntry):
+        return item.whole
+    if isinstance(item, IndexEntry):
+        return bool(item.kind.value)
     needed = ("dtype", "shape", "optional", "mutated", "expr", "flops")
     if getattr(item, "values", None) is UNREADABLE:
         return False

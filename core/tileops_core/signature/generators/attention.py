@@ -29,6 +29,11 @@ def _key_windows(lengths: Sequence[int], first: int, count: int, edge: str) -> N
         first: The packed token that is the first query.
         count: How many queries there are.
         edge: ``'start'``, or ``'end'`` (which is not in the window any more).
+
+    >>> key_windows(lengths, 1, 3, 'start')
+    [0, 2, 2]
+    >>> key_windows(lengths, 1, 3, 'end')
+    [2, 3, 4]
     """
     starts, begin = [], 0
     for length in lengths:
@@ -53,6 +58,9 @@ def _causal_topk_indices(
     Query s stands at position ``first + s``; key t closes at position ``(t + 1) * stride - 1``
     (``stride`` tokens are compressed into it), and is seen from there on. The keys of a query are
     different ones; where it sees fewer than ``k``, the rest is padding.
+
+    >>> causal_topk_indices(1, 3, 1, 2, 3, 2, 2)
+    [[[[0, 3]], [[0, 1]], [[0, 1]]]]
     """
     return [
         [
@@ -79,6 +87,9 @@ def _sparse_topk_positions(draws: Draws, lengths: Sequence[int], queries: int, k
 
     The queries of a request are the last of its ``lengths[b]`` cached tokens; each looks at
     different positions up to its own.
+
+    >>> attn.sparse_topk_positions(cached, 2, 3)
+    [[[0, 1, 2], [1, 2, 3]], [[1, 2, 3], [0, 1, 2]]]
     """
     return [
         [_padded(draws, length - queries + s + 1, k, -1) for s in range(queries)]
@@ -105,6 +116,9 @@ def _nsa_block_indices(
     Blocks of ``block`` tokens are numbered within the token's own sequence. Among the selected
     are the first block and the token's own, in ascending order none stands twice, and none lies
     behind the token's own. What is left is filled with ``sum(lengths)``, which is no block.
+
+    >>> nsa_block_indices(lengths, 2, 2, 1)
+    [[[0, 5]], [[0, 5]], [[0, 5]], [[0, 5]], [[0, 1]]]
     """
     none = sum(lengths)
     return [
@@ -130,7 +144,11 @@ def _nsa_block_indices_shape(
 
 
 def _nsa_block_counts(draws: Draws, tokens: int, heads: int, selected: int) -> Nested:
-    """How many of its ``selected`` blocks a token uses, from 1 to all, ``[tokens, heads]``."""
+    """How many of its ``selected`` blocks a token uses, from 1 to all, ``[tokens, heads]``.
+
+    >>> nsa_block_counts(3, 2, 4)
+    [[2, 2], [3, 3], [4, 2]]
+    """
     least = min(1, selected)
     return [
         [least + draws.below(selected - least + 1) for _ in range(heads)] for _ in range(tokens)

@@ -9,7 +9,7 @@ import attrs
 
 from tileops_core.signature.generators.draws import Draws
 from tileops_core.signature.kinds import Kind, SeqKind, is_int
-from tileops_core.signature.primitives import Argument, PrimitiveError
+from tileops_core.signature.primitives import Argument, PrimitiveError, usage
 
 Nested: TypeAlias = "Sequence[int] | Sequence[Nested]"
 """A tensor's values: Python ints in nested sequences, as ``torch.tensor`` takes them."""
@@ -32,6 +32,11 @@ class Generator:
     shape: Callable[..., tuple[int, ...]]
     run: Callable[..., Nested]
     random: bool = False
+
+    @property
+    def usage(self) -> str:
+        """How it is called: its arguments in their order, and what each may be."""
+        return usage(self.name, self.args)
 
     def shape_of(self, args: Sequence[Any]) -> tuple[int, ...]:
         """The shape of what these arguments give.

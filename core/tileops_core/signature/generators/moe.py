@@ -16,7 +16,11 @@ from tileops_core.signature.values import balanced
 
 
 def _topk_ids(draws: Draws, tokens: int, k: int, experts: int) -> Nested:
-    """The experts that each token is routed to, ``[tokens, k]``; those of a token differ."""
+    """The experts that each token is routed to, ``[tokens, k]``; those of a token differ.
+
+    >>> topk_ids(3, 2, 8)
+    [[3, 0], [5, 6], [7, 3]]
+    """
     return [draws.sample(experts, k) for _ in range(tokens)]
 
 
@@ -35,6 +39,11 @@ def _layout_metadata(layout: Any, rows: int, experts: int) -> Nested:
     the last rows of an aligned part are padding, up to ``alignment - 1``. With the metadata kind
     ``physical_psum`` where each expert's last row ends, ``[experts]``; with ``per_row`` each row's
     expert, -1 for padding, ``[rows]``.
+
+    >>> moe.layout_metadata(masked, 0, 4)
+    [0, 2, 5, 8]
+    >>> moe.layout_metadata(aligned, 16, 3)
+    [8, 11, 14]
     """
     if layout.kind == "masked":
         return [layout.max_m * e // max(1, experts - 1) for e in range(experts)]
@@ -64,6 +73,9 @@ def _masked_routed_metadata(layout: Any, experts: int, routes: int) -> Nested:
     """How many rows each expert of a masked layout gets of ``routes`` routed rows, ``[experts]``.
 
     The rows are shared out evenly; an expert drops what exceeds its ``max_m``.
+
+    >>> moe.masked_routed_metadata(masked, 4, 20)
+    [5, 5, 5, 5]
     """
     return [min(layout.max_m, rows) for rows in balanced(routes, experts)]
 

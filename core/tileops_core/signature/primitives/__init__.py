@@ -12,7 +12,9 @@ from tileops_core.signature.primitives.model import (
     Primitive,
     PrimitiveError,
     joined_number,
+    usage,
 )
+from tileops_core.signature.primitives.shapes import SHAPES
 
 __all__ = [
     "PRIMITIVES",
@@ -21,7 +23,10 @@ __all__ = [
     "PrimitiveError",
     "bytes_of",
     "joined_number",
+    "usage",
 ]
 
-PRIMITIVES: Mapping[str, Primitive] = MappingProxyType({p.name: p for p in (*CORE, *FAMILY)})
+PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(
+    {p.name: p for p in (*SHAPES, *CORE, *FAMILY)}
+)
 """Every primitive by its name."""

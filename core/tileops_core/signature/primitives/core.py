@@ -6,7 +6,7 @@ no primitive asks for their type; dtypes are torch dtypes there and short names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tileops_core.signature.dtypes import DTYPES, category_of, holds, name_of, same_sort
@@ -14,7 +14,6 @@ from tileops_core.signature.kinds import (
     BOOL,
     DIM,
     INT,
-    SHAPE,
     AxesKind,
     BoolKind,
     DTypeKind,
@@ -41,6 +40,7 @@ from tileops_core.signature.primitives.model import (
     is_sequence,
     is_shape,
     joined_number,
+    tuple_text,
 )
 
 
@@ -76,116 +76,35 @@ def _dtypes_promoted(kinds: Sequence[Kind]) -> Kind:
 
 _SHAPE = Argument("shape", is_shape, "a shape")
 _DIM = Argument("dim", is_axes, "an axis or axes")
-_INT = Argument("n", is_int, "an int")
 _NUMBERS = Argument("values", is_sequence, "a sequence of numbers")
 _NUMBER = Argument("value", is_number, "a number")
 _DTYPE = Argument("dtype", is_dtype, "a dtype")
 
 
+def _int(name: str) -> Argument:
+    return Argument(name, is_int, "an int")
+
+
 # What they do
 
 
-def _text(shape: Sequence[Any]) -> str:
-    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-
-
-def _broadcast(*shapes: Sequence[Any]) -> tuple[Any, ...]:
-    rank = max(map(len, shapes))
-    result: list[Any] = [1] * rank
-    for shape in shapes:
-        for axis, length in enumerate(shape, rank - len(shape)):
-            known = result[axis]
-            if known == 1:
-                result[axis] = length
-            elif length != 1 and length != known:
-                raise PrimitiveError(
-                    " and ".join(map(_text, shapes))
-                    + f" do not broadcast: lengths {known} and {length} meet"
-                )
-    return tuple(result)
-
-
-def _axes(shape: Sequence[Any], dim: Any) -> tuple[int, ...]:
-    """The axes that ``dim`` names, not negative; ``dim`` is an int or a sequence of ints."""
-    rank = max(len(shape), 1)
-    named = (dim,) if not isinstance(dim, (tuple, list)) else dim
-    found = []
-    for axis in named:
-        if not -rank <= axis < rank:
-            raise _out_of_range(axis, len(shape))
-        found.append(axis % rank)
-    return tuple(found)
-
-
-def _out_of_range(axis: int, rank: int) -> PrimitiveError:
-    bound = max(rank, 1)
-    return PrimitiveError(
-        f"dim {axis} is out of range for rank {rank}, it must lie in [{-bound}, {bound - 1}]",
-        index_error=True,
-    )
-
-
-def _reduced(shape: Sequence[Any], dim: Any, keepdim: bool, mode: str) -> tuple[Any, ...]:
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        if dim is not None and mode == "reject":
-            raise PrimitiveError("an empty list of axes reduces nothing and is refused")
-        axes = () if dim is not None and mode == "noop" else tuple(range(len(shape)))
-    else:
-        axes = _axes(shape, dim)
-    kept = [1 if axis in axes else length for axis, length in enumerate(shape)]
-    if keepdim:
-        return tuple(kept)
-    return tuple(length for axis, length in enumerate(shape) if axis not in axes)
-
-
-def _why_invalid(shape: Sequence[Any], dim: Any) -> PrimitiveError | None:
-    if dim is None:
-        return None
-    try:
-        _axes(shape, dim)
-    except PrimitiveError as error:
-        return error
-    return None
-
-
-def _valid_axes(shape: Sequence[Any], dim: Any) -> bool:
-    return _why_invalid(shape, dim) is None
-
-
-def _why_repeated(shape: Sequence[Any], dim: Any) -> PrimitiveError | None:
-    rank = max(len(shape), 1)
-    named = dim if isinstance(dim, (tuple, list)) else ()
-    seen: set[int] = set()
-    for axis in named:
-        if axis % rank in seen:
-            return PrimitiveError(f"axis {axis % rank} appears multiple times in {_text(named)}")
-        seen.add(axis % rank)
-    return None
-
-
-def _unique_axes(shape: Sequence[Any], dim: Any) -> bool:
-    return _why_repeated(shape, dim) is None
-
-
-def _why_empty(shape: Sequence[Any], dim: Any) -> PrimitiveError | None:
-    axes = range(len(shape)) if dim is None else _axes(shape, dim)
-    for axis in axes:
-        if shape and shape[axis] == 0:
-            return PrimitiveError(
-                f"axis {axis} has length 0, and of no elements there is no result",
-                index_error=True,
-            )
-    return None
-
-
-def _nonempty_axes(shape: Sequence[Any], dim: Any) -> bool:
-    return _why_empty(shape, dim) is None
-
-
 def _per_axis(value: Any, axis: int, count: int, fallback: Any = None) -> Any:
+    """The value for one of ``count`` axes, of a parameter that has one for all or one for each.
+
+    A list has 1 or ``count`` values. What is None is ``fallback``, which must be there then.
+
+    >>> per_axis(3, 1, 2)
+    3
+    >>> per_axis((3, 5), 1, 2)
+    5
+    >>> per_axis(stride, 1, 2, fallback=7)
+    7
+    >>> per_axis((1, 2, 3), 0, 2)
+    refused: (1, 2, 3) has 3 values for 2 axes
+    """
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, count):
-            raise PrimitiveError(f"{_text(value)} has {len(value)} values for {count} axes")
+            raise PrimitiveError(f"{tuple_text(value)} has {len(value)} values for {count} axes")
         value = value[0 if len(value) == 1 else axis]
     if value is None and fallback is None:
         raise PrimitiveError("a value per axis is None and has no fallback")
@@ -193,12 +112,28 @@ def _per_axis(value: Any, axis: int, count: int, fallback: Any = None) -> Any:
 
 
 def _ceil_div(number: Any, divisor: Any) -> Any:
+    """A quotient rounded up: how many blocks of ``divisor`` hold ``number``.
+
+    >>> ceil_div(7, 2)
+    4
+    >>> ceil_div(-7, 2)
+    -3
+    >>> ceil_div(7, 0)
+    refused: ceil_div(7, 0) divides by zero
+    """
     if divisor == 0:
         raise PrimitiveError(f"ceil_div({number}, 0) divides by zero")
     return -(-number // divisor)
 
 
 def _prod(values: Any) -> Any:
+    """The product of a sequence; of nothing it is 1.
+
+    >>> prod((2, 3, 4))
+    24
+    >>> prod(d + 1 for d in (2, 3))
+    12
+    """
     result: Any = 1
     for value in values:
         result *= value
@@ -206,10 +141,28 @@ def _prod(values: Any) -> Any:
 
 
 def _max(*values: Any) -> Any:
+    """The greatest of a sequence, or of two and more numbers.
+
+    >>> max((2, 7, 3))
+    7
+    >>> max(2, 7)
+    7
+    >>> max(())
+    refused: max of nothing
+    """
     return _extreme(max, values)
 
 
 def _min(*values: Any) -> Any:
+    """The least of a sequence, or of two and more numbers.
+
+    >>> min((2, 7, 3))
+    2
+    >>> min(2, 7)
+    2
+    >>> min(())
+    refused: min of nothing
+    """
     return _extreme(min, values)
 
 
@@ -221,16 +174,37 @@ def _extreme(choose: Any, values: Any) -> Any:
 
 
 def _coalesce_dtype(given: Any, otherwise: Any) -> Any:
+    """A dtype that may be None, or the other where it is.
+
+    >>> coalesce_dtype(dtype, float32)
+    float32
+    """
     return otherwise if given is None else given
 
 
 def _promote_int_to_float(dtype: Any) -> Any:
+    """The dtype of a mean: float32 for bool and integers, any other as it is.
+
+    >>> promote_int_to_float(int64)
+    float32
+    >>> promote_int_to_float(float16)
+    float16
+    """
     if DTYPES[name_of(dtype)].category in ("bool", "int"):
         return same_sort("float32", dtype)
     return dtype
 
 
 def _present(value: Any) -> bool:
+    """Whether an optional tensor is passed, or a parameter is not None.
+
+    Behind it ``.value`` of the parameter may be read.
+
+    >>> present(w)
+    False
+    >>> present(stride)
+    False
+    """
     return value is not None
 
 
@@ -241,6 +215,13 @@ def _why_unrepresentable(value: Any, dtype: Any) -> PrimitiveError | None:
 
 
 def _representable(value: Any, dtype: Any) -> bool:
+    """Whether a number fits into a dtype, as torch decides when it fills a tensor.
+
+    >>> representable(255, uint8)
+    True
+    >>> representable(300, uint8)
+    False
+    """
     return holds(value, dtype)
 
 
@@ -250,49 +231,66 @@ def bytes_of(dtype: Any, shape: Sequence[Any]) -> Any:
 
 
 def _bytes(fact: Any) -> Any:
-    """Bytes of a tensor, given as (dtype, shape); 0 for one that is not there."""
+    """How many bytes a dense tensor has; one that is not passed has none. In rooflines only.
+
+    >>> bytes(x)
+    12
+    >>> bytes(w)
+    0
+    """
+    # The fact is (dtype, shape), or None.
     return 0 if fact is None else bytes_of(*fact)
 
 
-def _sized(name: str, run: Callable[..., Any]) -> Primitive:
-    return Primitive(name, (_NUMBERS,), _item_kind, run)
+_SUM = """The sum of a sequence; of nothing it is 0.
+
+    >>> sum((2, 3, 4))
+    9
+    >>> sum(d * d for d in (2, 3))
+    13
+"""
+_LEN = """How many items a tuple has: a shape's rank.
+
+    >>> len((2, 3, 4))
+    3
+"""
+_ALL = """Whether a condition holds for each item; of nothing it does.
+
+    >>> all(d > 0 for d in (2, 3))
+    True
+    >>> all(d > 2 for d in (2, 3))
+    False
+"""
+_CATEGORY_OF = """Which sort of number a dtype has, or a number is, in a word.
+
+    >>> category(bfloat16)
+    'float'
+    >>> category(2)
+    'int'
+"""
 
 
-_MODE = Argument(
-    "mode",
-    lambda kind: isinstance(kind, EnumKind) and set(kind.words) <= {"full", "noop", "reject"},
-    "'full', 'noop' or 'reject'",
-)
 _CATEGORY = EnumKind(("bool", "int", "float", "complex"))
 _TENSOR = Argument("tensor", lambda kind: isinstance(kind, TensorKind), "a tensor")
 
 CORE = (
-    Primitive("broadcast", (), lambda _: SHAPE, _broadcast, rest=_SHAPE, least=1),
-    Primitive(
-        "reduced",
-        (_SHAPE, _DIM, Argument("keepdim", lambda k: isinstance(k, BoolKind), "a bool"), _MODE),
-        lambda _: SHAPE,
-        _reduced,
-    ),
-    Primitive("valid_axes", (_SHAPE, _DIM), lambda _: BOOL, _valid_axes, explain=_why_invalid),
-    Primitive("unique_axes", (_SHAPE, _DIM), lambda _: BOOL, _unique_axes, explain=_why_repeated),
-    Primitive("nonempty_axes", (_SHAPE, _DIM), lambda _: BOOL, _nonempty_axes, explain=_why_empty),
     Primitive(
         "per_axis",
-        (Argument("value", is_per_axis, "an int or a value per axis"), _INT, _INT),
+        (Argument("value", is_per_axis, "an int or a value per axis"), _int("axis"), _int("count")),
         lambda _: INT,
         _per_axis,
         optional=(Argument("fallback", is_int, "an int"),),
     ),
-    Primitive("ceil_div", (_INT, _INT), joined_number, _ceil_div),
+    Primitive("ceil_div", (_int("number"), _int("divisor")), joined_number, _ceil_div),
     Primitive(
         "len",
         (Argument("values", lambda k: is_shape(k) or isinstance(k, TupleKind), "a shape"),),
         lambda _: DIM,
         len,
+        doc=_LEN,
     ),
-    _sized("prod", _prod),
-    _sized("sum", sum),
+    Primitive("prod", (_NUMBERS,), _item_kind, _prod),
+    Primitive("sum", (_NUMBERS,), _item_kind, sum, doc=_SUM),
     Primitive("max", (), _extreme_kind, _max, rest=_NUMBER, least=2, alone=_NUMBERS),
     Primitive("min", (), _extreme_kind, _min, rest=_NUMBER, least=2, alone=_NUMBERS),
     Primitive(
@@ -306,12 +304,14 @@ CORE = (
         ),
         lambda _: BOOL,
         all,
+        doc=_ALL,
     ),
     Primitive(
         "category",
         (Argument("value", has_category, "a number or a dtype"),),
         lambda _: _CATEGORY,
         category_of,
+        doc=_CATEGORY_OF,
     ),
     Primitive(
         "representable",
@@ -322,7 +322,10 @@ CORE = (
     ),
     Primitive(
         "coalesce_dtype",
-        (Argument("given", is_maybe_dtype, "a dtype that may be None"), _DTYPE),
+        (
+            Argument("given", is_maybe_dtype, "a dtype that may be None"),
+            Argument("otherwise", is_dtype, "a dtype"),
+        ),
         _dtypes_joined,
         _coalesce_dtype,
     ),

@@ -31,7 +31,13 @@ def _windows(function: str, span: Any, stride: Any) -> Any:
 def _conv_out(length: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     """Length of a convolution's result along one axis, as torch computes it.
 
-    The result is not positive where the kernel is longer than the padded input.
+    The result is not positive where the kernel is longer than the padded input. The stride is
+    greater than 0.
+
+    >>> conv.out(224, 7, 2, 3, 1)
+    112
+    >>> conv.out(224, 7, 0, 3, 1)
+    refused: conv.out: the stride is 0, it must be greater than 0
     """
     return _windows("conv.out", length + 2 * padding - dilation * (kernel - 1) - 1, stride)
 
@@ -42,7 +48,12 @@ def _pool_out(
     """Length of a pooling's result along one axis, as torch computes it.
 
     With ``ceil_mode`` a last window may reach past the end, but it has to start inside the input
-    or its left padding.
+    or its left padding. The stride is greater than 0.
+
+    >>> pool.out(5, 2, 2, 0, 1, False)
+    2
+    >>> pool.out(5, 2, 2, 0, 1, True)
+    3
     """
     span = length + 2 * padding - dilation * (kernel - 1) - 1
     if not ceil_mode:
@@ -57,6 +68,11 @@ def _moe_capacity(layout: Any, rows: Any, experts: Any) -> Any:
     ``masked``: ``max_m`` for each expert. ``contiguous`` and tight: no row more than there are.
     Aligned, each expert begins at a multiple of ``alignment``; most rows are lost where every
     expert that has any has one more than a multiple. The result is a multiple of ``alignment``.
+
+    >>> moe.capacity(masked, 10, 4)
+    32
+    >>> moe.capacity(aligned, 10, 4)
+    20
     """
     if layout.kind == "masked":
         return experts * layout.max_m
@@ -68,7 +84,13 @@ def _moe_capacity(layout: Any, rows: Any, experts: Any) -> Any:
 
 
 def _mhc_expansion(width: Any) -> Any:
-    """The n with ``n**2 + 2 n == width``: pre (n), post (n) and residual (n by n) mappings."""
+    """The n with ``n**2 + 2 n == width``: pre (n), post (n) and residual (n by n) mappings.
+
+    >>> mhc.expansion(24)
+    4
+    >>> mhc.expansion(10)
+    refused: mhc.expansion: 10 is not n**2 + 2 n of an n greater than 0, as 3, 8 and 15 are
+    """
     n = math.isqrt(width + 1) - 1
     if n < 1 or n * (n + 2) != width:
         raise PrimitiveError(

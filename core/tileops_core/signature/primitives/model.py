@@ -42,6 +42,14 @@ class Argument:
     accepts: Callable[[Kind], bool]
     noun: str
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.noun}"
+
+
+def usage(name: str, args: Sequence[object]) -> str:
+    """How a function is called: ``ceil_div(number: an int, divisor: an int)``."""
+    return f"{name}({', '.join(map(str, args))})"
+
 
 @attrs.frozen(slots=True)
 class Primitive:
@@ -50,6 +58,9 @@ class Primitive:
     ``rest`` takes the arguments past ``args``, if any may follow, at least ``least`` of them;
     ``alone`` is what may stand there instead as the only one. ``optional`` arguments are given by
     keyword. ``explain`` says, for a predicate that does not hold, what is wrong with the values.
+
+    What it means stands in the docstring of ``run``, or in ``doc`` where that is Python's own:
+    sentences, then examples in the language behind ``>>>``, each with its value.
     """
 
     name: str
@@ -61,6 +72,15 @@ class Primitive:
     alone: Argument | None = None
     optional: tuple[Argument, ...] = ()
     explain: Callable[..., PrimitiveError | None] | None = None
+    doc: str = ""
+
+    @property
+    def usage(self) -> str:
+        """How it is called: its arguments in their order, and what each may be."""
+        rest = [*[self.rest] * max(self.least, 1), "..."] if self.rest else []
+        optional = [f"{argument.name}={argument.noun}" for argument in self.optional]
+        text = usage(self.name, [*self.args, *rest, *optional])
+        return f"{text} or {usage(self.name, [self.alone])}" if self.alone else text
 
 
 def is_shape(kind: Kind) -> bool:
@@ -122,3 +142,8 @@ def joined_number(kinds: Sequence[Kind]) -> Kind:
     if all(is_int(kind) for kind in kinds):
         return INT
     return FLOAT
+
+
+def tuple_text(items: Sequence[Any]) -> str:
+    """A tuple as messages show it; its items may be symbolic."""
+    return "(" + ", ".join(map(str, items)) + ("," if len(items) == 1 else "") + ")"
