@@ -184,3 +184,34 @@ def test_a_function_that_is_not_traced_breaks_the_graph_and_hides_what_it_calls(
     assert compiling == [False]
     assert graphs == 2 * [1]
     torch._dynamo.reset()
+
+
+def test_new_tensors_are_fake_on_any_device():
+    with torch_private.fake_tensors():
+        made = torch.ones(2, 3, device="cuda:0") * 2
+    assert torch_private.is_fake(made)
+    assert (made.device, made.shape) == (torch.device("cuda:0"), (2, 3))
+
+
+ASK = {
+    "a number": lambda x: int(x.sum()),
+    "a condition": lambda x: bool((x > 0).all()),
+    "a shape": lambda x: x.nonzero(),
+    "a list": lambda x: x.tolist(),
+}
+
+
+@pytest.mark.parametrize("what", ASK)
+def test_what_only_values_could_answer_is_known_by_its_error(what):
+    with torch_private.fake_tensors():
+        x = torch.ones(3)
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever torch raises
+            ASK[what](x)
+    assert torch_private.needs_data(caught.value)
+
+
+def test_other_errors_are_others():
+    assert not torch_private.needs_data(ValueError())
+    with torch_private.fake_tensors(), pytest.raises(RuntimeError) as caught:
+        torch.ones(3) + torch.ones(4)
+    assert not torch_private.needs_data(caught.value)

@@ -11,28 +11,17 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, Protocol
 
 import torch
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensorMode,
-    UnsupportedFakeTensorException,
-)
 
 from tileops_core.call.binding import Binding, Entered
 from tileops_core.call.compose import Tensors, by_name
 from tileops_core.call.frames import Frame, drop_stack, stack_of_thread, top
 from tileops_core.call.results import describe
 from tileops_core.call.state import CalledOp
+from tileops_core.call.torch_private import fake_tensors, needs_data
 from tileops_core.errors import NotATensorError, SignatureError, TileOpsError
 from tileops_core.kernels.call_spec import CallSpec, normal_device
 from tileops_core.plan.model import Plan
 from tileops_core.tensor_spec import TensorSpec
-
-_NEED_DATA = (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    UnsupportedFakeTensorException,
-)
 
 
 class Dry(Protocol):
@@ -107,7 +96,7 @@ def stand_ins(op: CalledOp, specs: Sequence[TensorSpec | None]) -> Iterator[tupl
     if op._writes_call_spec:
         yield tuple(None if spec is None else StandIn.of_spec(spec) for spec in specs)
         return
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with fake_tensors():
         yield tuple(
             None
             if spec is None
@@ -154,7 +143,9 @@ def run_body(
         forward(*inputs, **named)
     except Reached:
         return False
-    except _NEED_DATA as error:
+    except Exception as error:
+        if not needs_data(error):
+            raise
         raise TileOpsError(
             f"{op._plan.op}: its body asks for the values of tensors, so what it needs is known "
             "only when it is called; call it once in place of this"

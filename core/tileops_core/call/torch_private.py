@@ -155,6 +155,34 @@ def is_fake(tensor: torch.Tensor) -> bool:
     return type(tensor) is not torch.Tensor and hasattr(tensor, "fake_mode")
 
 
+@contextmanager
+def fake_tensors() -> Iterator[None]:
+    """A context in which new tensors are fake, on whatever device they are asked for."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield
+
+
+def needs_data(error: BaseException) -> bool:
+    """Whether something was asked of a fake tensor that only its values could answer."""
+    # By name: torch has moved these classes, and has others of this kind beside them.
+    return any(
+        cls.__module__.startswith("torch.") and cls.__name__ in _NEED_DATA
+        for cls in type(error).__mro__
+    )
+
+
+_NEED_DATA = frozenset(
+    {
+        "DataDependentOutputException",
+        "DynamicOutputShapeException",
+        "GuardOnDataDependentSymNode",
+        "UnsupportedFakeTensorException",
+    }
+)
+
+
 def is_dispatch_subclass(tensor: torch.Tensor) -> bool:
     """Whether the tensor's class takes part in dispatch (a wrapper), so unwrapping is unsafe."""
     own = getattr(type(tensor), "__torch_dispatch__", None)
