@@ -16,7 +16,7 @@ from call_support import op_class, served, small, target
 from tileops_core import BUILTIN
 from tileops_core.call.binding import UNBOUND
 from tileops_core.errors import UnknownTargetError
-from tileops_core.op import instances
+from tileops_core.op import hosts
 from tileops_core.ops import GELUFwdOp, LayerNormFwdOp, RMSNormFwdOp, SoftmaxFwdOp, SumFwdOp
 
 
@@ -57,7 +57,7 @@ def test_a_copy_is_an_equal_op_that_nobody_serves_yet(make, way, called):
     assert type(other) is type(op)
     assert repr(other) == repr(op)
     assert other.target is op.target or other.target == op.target
-    assert other._construction.key == op._construction.key
+    assert other._key == op._key
     assert other._binding is UNBOUND
     with pytest.raises(RuntimeError, match="no call"):
         other.last_call  # noqa: B018
@@ -143,7 +143,7 @@ def test_a_copy_of_a_subclass_with_a_constructor_of_its_own():
 
 def test_a_key_is_json_of_op_parameters_target_and_entry():
     op = RMSNormFwdOp((4,), eps=1e-3, target="reference")
-    name, params, chosen, entry = json.loads(op._construction.key)
+    name, params, chosen, entry = json.loads(op._key)
     assert (name, params, chosen) == ("RMSNormFwdOp", [[4], 1e-3], "reference")
     assert isinstance(entry, str)
     assert entry
@@ -158,7 +158,7 @@ def test_what_differs_has_another_key():
         RMSNormFwdOp((4,), target=BUILTIN),
         LayerNormFwdOp((4,)),
     ]
-    assert len({op._construction.key for op in ops}) == len(ops)
+    assert len({op._key for op in ops}) == len(ops)
 
 
 def test_equal_ops_share_one_anchor():
@@ -168,15 +168,15 @@ def test_equal_ops_share_one_anchor():
 
 def test_a_key_is_in_use_as_long_as_an_op_lives():
     op = RMSNormFwdOp((4,), eps=0.125)
-    key = op._construction.key
-    assert key in instances._ANCHORS
+    key = op._key
+    assert key in hosts._ANCHORS
     del op
     gc.collect()
-    assert key not in instances._ANCHORS
+    assert key not in hosts._ANCHORS
 
 
 def test_who_serves_is_no_part_of_the_key():
     op = RMSNormFwdOp((4,))
-    before = op._construction.key
+    before = op._key
     op(small())
-    assert op._construction.key == before
+    assert op._key == before

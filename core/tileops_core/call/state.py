@@ -27,14 +27,12 @@ class Construction:
         target: what ``target=`` was.
         statics: the parameters in manifest order, then what they decide.
         installed: the kernel types that in-tree dispatch chooses from.
-        key: what the instance is, in text; equal instances have equal keys.
-        anchor: keeps the key's place in the instance table.
+        anchor: keeps the host of the instance's key, if there is one.
     """
 
     target: str | Builtin | None
     statics: Statics
     installed: Installed
-    key: str
     anchor: object
 
 
@@ -61,6 +59,8 @@ class CalledOp(Protocol):
     _plan: ClassVar[Plan]
     _writes_call_spec: ClassVar[bool]
     _node: Callable[..., Any]
+    _traced: Callable[..., Any] | None
+    _key: str
     _construction: Construction
     _binding: Binding
     _running: Running

@@ -21,8 +21,9 @@ from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.dispatch import decide
 from tileops_core.kernels.kernel import Kernel, KernelInterface
 from tileops_core.op.definition import define, installed_for
-from tileops_core.op.instances import anchor, key_of
-from tileops_core.op.parameters import refuse_write
+from tileops_core.op.hosts import anchor, known_host
+from tileops_core.op.keys import key_of
+from tileops_core.op.parameters import CONSTRUCTED, refuse_write
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import SignatureCall
 from tileops_core.record.table import read
@@ -49,11 +50,14 @@ class Op:
     dtype: Any = None
 
     _plan: ClassVar[Plan]
+    compile_op_names: ClassVar[tuple[str, ...]] = ()
     _node: Any
+    _traced: Any = None
     _call_source: ClassVar[str] = ""
     _writes_call_spec: ClassVar[bool] = False
 
-    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_running")
+    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_key", "_running")
+    _key: str
     _binding: Binding
     _construction: Construction
     _running: Running
@@ -90,11 +94,12 @@ class Op:
         statics = plan.statics(given)
         values = statics[: len(names)]
         self.__dict__.update(zip(names, values, strict=True))
-        key = key_of(plan, values, target)
+        injected = tuple(self.__dict__.get(name) for name in type(self).injected_parameters)
+        self._key = key = key_of(plan, values, target, injected)
         self._binding = UNBOUND
         self._running = Running()
         self._construction = Construction(
-            target, statics, installed_for(type(self), plan), key, anchor(key)
+            target, statics, installed_for(type(self), plan), anchor(key, self)
         )
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -126,17 +131,28 @@ class Op:
 
     @property
     def serving_target(self) -> str | Builtin | None:
-        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call."""
+        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call.
+
+        Of one that only graphs have called: who serves the calls of its key in graphs.
+        """
+        if self._binding is UNBOUND:
+            host = known_host(self._key)
+            return None if host is None else host._binding.target
         return self._binding.target
 
     @property
     def last_call(self) -> SignatureCall:
         """The record of this thread's last completed call; another thread's, if it made none.
 
+        Of an instance that only graphs have called: the last call of its key in a graph.
+
         Raises:
             RuntimeError: no call has completed.
         """
         record = read(self._running.last)
+        if record is None:
+            host = known_host(self._key)
+            record = None if host is None else read(host._running.last)
         if record is None:
             raise RuntimeError(f"{type(self).__name__}: no call has completed yet")
         return record
@@ -268,7 +284,7 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-# Like a call: constructed in code that dynamo traces, an op stands between the graphs.
-setattr(Op, "__init__", not_traced(Op.__init__))  # noqa: B010 - no override, a wrapper of it
+# Constructed in code that dynamo traces, an op stands between the graphs.
+setattr(Op, "__init__", not_traced(Op.__init__, CONSTRUCTED))  # noqa: B010 - no override, a wrapper of it
 
 __all__ = ["BUILTIN", "Op"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from tileops_core.backend.registry import REGISTRY
-from tileops_core.call.emit_call import emit_call
-from tileops_core.errors import ManifestError
+from tileops_core.call.torch_operators import LIBRARY
+from tileops_core.errors import ManifestError, StaleGraphError
 from tileops_core.kernels.contracts import Installed, install
+from tileops_core.op import boundary, hosts
 from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Plan
@@ -71,8 +73,10 @@ def _install(cls: Any, base: Any, loaded: Spec) -> None:
     signature = build_signature(loaded)
     _refuse_members(signature, base)
     plan = build_plan(signature)
+    code = boundary.install(cls, plan, own=cls.__module__.startswith(f"{LIBRARY}.ops."))
     cls._plan = plan
-    cls.__call__, cls._node, cls._call_source = emit_call(plan)
+    cls.__call__, cls._node, cls._traced = code.call, code.node, code.traced
+    cls._call_source = code.source
     for param in plan.signature.params:
         setattr(cls, param.name, ParameterAttribute(param.name))
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):
@@ -160,3 +164,24 @@ def installed_for(cls: Any, plan: Plan) -> Installed:
 def living_classes() -> dict[str, type]:
     """The op classes of this process that somebody still holds, by name."""
     return dict(_CLASSES)
+
+
+def _class_of(op: str) -> Any:
+    """The class of an op that a graph names; the library's own is imported, if it has to be.
+
+    Raises:
+        StaleGraphError: no such class is defined.
+    """
+    found: Any = _CLASSES.get(op)
+    if found is None and status_of(op) == "implemented":
+        found = getattr(import_module(f"tileops_core.ops.{family_of(op)}"), op)
+    if found is None:
+        raise StaleGraphError(
+            f"{op}: this graph calls an op of which no class is defined; import the module that "
+            "defines it first",
+            op=op,
+        )
+    return found
+
+
+hosts.find_classes_by(_class_of)
