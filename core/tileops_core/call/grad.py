@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -73,9 +75,30 @@ def _differentiable(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
+class _PerThread(threading.local):
+    told: bool = False
+
+
+_THREAD = _PerThread()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Inside, autograd knows of the call already, whatever grad mode says."""
+    before, _THREAD.told = _THREAD.told, True
+    try:
+        yield
+    finally:
+        _THREAD.told = before
+
+
 def needs_grad(tensors: Tensors) -> bool:
     """Whether autograd would want to know of a call with these tensors."""
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    return (
+        torch.is_grad_enabled()
+        and any(t is not None and t.requires_grad for t in tensors)
+        and not _THREAD.told
+    )
 
 
 def no_out(plan: Plan) -> SignatureError:

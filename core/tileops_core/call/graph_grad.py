@@ -13,7 +13,14 @@ import torch
 
 from tileops_core.call import torch_private
 from tileops_core.call.compose import Tensors
-from tileops_core.call.grad import NoBackward, Written, needs_grad, no_out, refuse_tangents
+from tileops_core.call.grad import (
+    NoBackward,
+    Written,
+    needs_grad,
+    no_out,
+    refuse_tangents,
+    told,
+)
 from tileops_core.call.torch_operators import Bound, no_backward
 from tileops_core.call.writes import check_leaf, check_view
 from tileops_core.errors import SignatureError
@@ -97,7 +104,9 @@ def under_autograd(bound: Bound, key: str, inputs: Tensors, out: torch.Tensor | 
         check_view(plan, name, tensor)
 
     def run() -> Any:
-        return bound.torch.raw(key, *arguments)
+        # What is written without grad mode is hidden from autograd, compilers think.
+        with told(), torch.enable_grad():
+            return bound.torch.raw(key, *arguments)
 
     result = NoBackwardInGraph.apply(plan.op, run, *inputs) if bound.fresh else run()  # type: ignore[no-untyped-call]
     depends = [x for x in inputs if x is not None and x.requires_grad]

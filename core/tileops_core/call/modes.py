@@ -75,8 +75,15 @@ def odd_node(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
     def plain(tensor: Any) -> Any:
         return tensor if tensor is None else tensor.as_subclass(torch.Tensor)
 
-    with torch.no_grad(), _without_autocast(given):
+    def run() -> Any:
         return _checked(op, tuple(map(plain, inputs)), plain(out))
+
+    with _without_autocast(given):
+        if needs_grad((*inputs, out)):
+            # Only where a graph was taken apart and calls what lies below autograd.
+            return run_with_grad(op, run, inputs, out)
+        with torch.no_grad():
+            return run()
 
 
 def _checked(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tileops_core.call.emit_call import CallCode, emit_call
+from tileops_core.call.grad import needs_grad
 from tileops_core.call.torch_operators import (
     LIBRARY,
     OPERATORS,
@@ -66,6 +67,13 @@ def _shapes(bound: Bound) -> Callable[..., Any]:
     on_cpu = [i for i, t in enumerate(plan.signature.inputs) if t.on_cpu]
 
     def shapes(key: str, *tensors: Any) -> Any:
+        if needs_grad(tensors):
+            raise SignatureError(
+                f"{plan.op}: a program that was exported and taken apart (run_decompositions) "
+                "cannot be compiled with inputs that require grad, because it has lost what "
+                "refuses their gradient; call it under torch.no_grad()",
+                op=plan.op,
+            )
         inputs = list(tensors[: len(plan.signature.inputs)])
         for i in on_cpu:
             inputs[i] = inputs[i] if inputs[i] is None else _OnCpu(inputs[i])
