@@ -190,7 +190,7 @@ class OperatorEmitter:
         given = [*self._names, *(["out"] if branch.out else [])]
         with w.block(f"def run_{number}({self._arguments(bound)}):"):
             w.line("_op = _op_for(_key)")
-            tests = ["_grad_on()", "_autocast()", "_watching"]
+            tests = ["_grad_on()", "_autocast()", "_watching", "_forward_ad._current_level >= 0"]
             tests += [self._odd(t.name, t.name in branch.written) for t in self.signature.inputs]
             tests += [self._odd("out", True)] if branch.out else []
             with w.block(f"if {' or '.join(tests)}:"):
@@ -214,12 +214,7 @@ class OperatorEmitter:
 
     def _autograd(self, number: int, bound: Bound) -> None:
         w, out = self.writer, ["out"] if bound.branch.out else []
-        wants = [
-            f"{t.name} is not None and {t.name}.requires_grad"
-            if t.optional is not False and t.name not in bound.branch.written
-            else f"{t.name}.requires_grad"
-            for t in self.signature.inputs
-        ]
+        wants = [f"{n} is not None and {n}.requires_grad" for n in self._names]
         wants += ["out.requires_grad" for _ in out]
         with w.block(f"def autograd_{number}({self._arguments(bound)}):"):
             tests = f"_grad_on() and ({' or '.join(wants)})"

@@ -21,6 +21,7 @@ from tileops_core.call.grad import needs_grad, refuse_tangents, run_node, run_wi
 from tileops_core.call.metadata import check_metadata
 from tileops_core.call.pipeline import miss, remember
 from tileops_core.call.state import CalledOp
+from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.tensor_spec import TensorSpec
@@ -49,10 +50,9 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
     replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def plain(tensor: Any) -> Any:
-        if tensor is None or type(tensor) in (torch.Tensor, torch.nn.Parameter):
-            return tensor
-        mine = tensor.as_subclass(torch.Tensor)
-        replaced.append((mine, tensor))
+        mine = _plain(tensor)
+        if mine is not tensor:
+            replaced.append((mine, tensor))
         return mine
 
     inputs, out = tuple(map(plain, inputs)), plain(out)
@@ -71,12 +71,10 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
 def odd_node(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
     """Run what an operator stands for, where grad mode, autocast, checks or a subclass are on."""
     given = tuple(x for x in (*inputs, out) if x is not None)
-
-    def plain(tensor: Any) -> Any:
-        return tensor if tensor is None else tensor.as_subclass(torch.Tensor)
+    refuse_tangents(op._plan.op, given)
 
     def run() -> Any:
-        return _checked(op, tuple(map(plain, inputs)), plain(out))
+        return _checked(op, tuple(map(_plain, inputs)), _plain(out))
 
     with _without_autocast(given):
         if needs_grad((*inputs, out)):
@@ -128,7 +126,16 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
         return miss(op, None, inputs, out, shapes_only=True) if fake else _checked(op, inputs, out)
     with calling(op) as caller:
         rest = () if op._plan.signature.out_buffer is None else (out,)
-        result = op._traced(*inputs, *rest)
+        try:
+            result = op._traced(*inputs, *rest)
+        except RuntimeError as error:
+            if caller.ran or not torch_private.functionalizing() or not op._plan.may_write:
+                raise
+            raise SignatureError(
+                f"{op._plan.op}: a call that writes cannot be made inside torch.func.functionalize;"
+                " call it outside, or the op that does not write",
+                op=op._plan.op,
+            ) from error
     if not caller.ran and all(x is None or isinstance(x, torch.Tensor) for x in inputs):
         specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
         statics, has_out = op._construction.statics, out is not None
@@ -137,6 +144,13 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
 
 
 # -- pieces -------------------------------------------------------------------------------
+
+
+def _plain(tensor: Any) -> Any:
+    """The tensor as one of torch's own classes, over the same memory."""
+    if tensor is None or type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return tensor
+    return tensor.as_subclass(torch.Tensor)
 
 
 def _callers(result: Any, replaced: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:

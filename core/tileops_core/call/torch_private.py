@@ -73,6 +73,12 @@ compiling: Callable[[], bool] = getattr(
 )
 """Whether dynamo reads this code instead of running it; it takes the answer for a constant."""
 
+def functionalizing() -> bool:
+    """Whether ``torch.func.functionalize`` is the innermost transform."""
+    level: Any = functorch_level()
+    return level is not None and getattr(level.key(), "name", "") == "Functionalize"
+
+
 forward_ad: Any = _forward_ad
 """Its ``_current_level`` is not negative inside forward-mode differentiation."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tileops_core.call.admit import admit
 from tileops_core.call.emit_call import CallCode, emit_call
 from tileops_core.call.grad import needs_grad
 from tileops_core.call.torch_operators import (
@@ -65,6 +66,7 @@ def _shapes(bound: Bound) -> Callable[..., Any]:
     """The kernel for tensors without data: the checks, then empty results."""
     plan, branch = bound.plan, bound.branch
     on_cpu = [i for i, t in enumerate(plan.signature.inputs) if t.on_cpu]
+    required = [i for i, t in enumerate(plan.signature.inputs) if t.optional is False]
 
     def shapes(key: str, *tensors: Any) -> Any:
         if needs_grad(tensors):
@@ -74,6 +76,8 @@ def _shapes(bound: Bound) -> Callable[..., Any]:
                 "refuses their gradient; call it under torch.no_grad()",
                 op=plan.op,
             )
+        if any(tensors[i] is None for i in required):
+            admit(plan, tensors[: len(plan.signature.inputs)], None)
         inputs = list(tensors[: len(plan.signature.inputs)])
         for i in on_cpu:
             inputs[i] = inputs[i] if inputs[i] is None else _OnCpu(inputs[i])
