@@ -141,7 +141,7 @@ def test_a_function_mode_sees_no_call_but_the_result_is_right(warmed):
 def test_a_profiler_shows_the_op_by_name(warmed):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         assert torch.equal(warmed(small()), small() * 2)
-    assert "tileops_ops::probe_fwd" in {event.key for event in profile.key_averages()}
+    assert "tileops_external::probe_fwd" in {event.key for event in profile.key_averages()}
 
 
 def test_deterministic_algorithms_poison_nothing(warmed):
@@ -434,7 +434,7 @@ def test_forward_mode_by_two_backwards_meets_the_error_of_backward(warmed):
 @pytest.mark.filterwarnings("ignore")
 def test_jit_tracing_records_the_operator(warmed):
     traced = torch.jit.trace(lambda x: warmed(x), (small(),))
-    assert str(traced.graph).count("tileops_ops::probe_fwd(") == 1
+    assert str(traced.graph).count("tileops_external::probe_fwd(") == 1
     assert torch.equal(traced(small(5, 4)), small(5, 4) * 2)
 
 
@@ -445,7 +445,7 @@ def test_symbolic_tracing_by_fx_records_the_operator(warmed):
 
     traced = torch.fx.symbolic_trace(Module())
     assert [n.target for n in traced.graph.nodes if n.op == "call_function"] == [
-        torch.ops.tileops_ops.probe_fwd.default
+        torch.ops.tileops_external.probe_fwd.default
     ]
     assert torch.equal(traced(small(5, 4)), small(5, 4) * 2)
 
@@ -479,7 +479,7 @@ def test_make_fx_records_the_operator(warmed, how):
     graph = make_fx(lambda x: warmed(x) + 1, **how)(small())
     names = [str(n.target) for n in graph.graph.nodes if n.op == "call_function"]
     assert len(names) == 2
-    assert names[0].startswith("tileops_ops.probe_fwd")
+    assert names[0].startswith("tileops_external.probe_fwd")
     assert torch.equal(graph(small() * 3), small() * 6 + 1)
 
 
@@ -610,7 +610,7 @@ def test_a_wrapper_subclass_sees_the_operator_and_computes(warmed):
     y = warmed(Wrapper(small()))
     assert type(y) is Wrapper
     assert torch.equal(y.inner, small() * 2)
-    assert Wrapper.seen == [torch.ops.tileops_ops.probe_fwd_raw.default]
+    assert Wrapper.seen == [torch.ops.tileops_external.probe_fwd_raw.default]
 
 
 def test_a_wrapper_subclass_may_be_an_optional_input():

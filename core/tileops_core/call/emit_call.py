@@ -273,30 +273,44 @@ class CallEmitter:
 
     # -- all ------------------------------------------------------------------------------
 
-    def emit(self, traced: str) -> None:
-        """Write both; ``traced`` is what dynamo reads of a call."""
+    def emit(self) -> None:
+        """Write both."""
         w = self.writer
         doc = f"Call {self.plan.op}; see the class."
         with w.block(f"def __call__({self._arguments()}):"):
             w.line(f'"""{doc}"""')
             with w.block("if _compiling():"):
-                w.line(f"return {traced}(self, {', '.join(self._names)})")
+                w.line(f"return traced({', '.join(['self', *self._names])})")
             self._predicate()
             self._body()
         w.line("")
         with w.block(f"def node({', '.join(['self', *self._names])}):"):
             self._body()
 
+    def emit_untraced(self) -> None:
+        """Write what dynamo reads of an op without operators: a composite's body, which calls its
+        parts, unless somebody serves it whole. Any other runs between graphs.
+        """
+        w = self.writer
+        with w.block(f"def traced({', '.join(['self', *self._names])}):"):
+            if self.signature.composition is not None:
+                with w.block("if self._binding.builder is None:"):
+                    named = {t.name for t in self.signature.inputs if t.kw_only}
+                    named |= {"out"} if self.takes_out else set()
+                    given = [f"{n}={n}" if n in named else n for n in self._names]
+                    w.line(f"return self.forward({', '.join(given)})")
+            w.line(f"return node({', '.join(['self', *self._names])})")
+
 
 @attrs.frozen(slots=True)
 class CallCode:
-    """What is generated of a call. ``traced``: what a graph records, None without operators;
-    ``kernels``: per operator what it does with tensors that have data, and under autograd.
+    """What is generated of a call. ``traced``: what a graph records of it; ``kernels``: per
+    operator what it does with tensors that have data, and under autograd.
     """
 
     call: FunctionType
     node: FunctionType
-    traced: FunctionType | None
+    traced: FunctionType
     kernels: tuple[tuple[FunctionType, FunctionType], ...]
     source: str
 
@@ -313,21 +327,20 @@ def emit_call(
     """
     emitter = CallEmitter(plan)
     w = emitter.writer
-    emitter.emit("traced" if bound else "_untraced")
+    emitter.emit()
+    w.line("")
     if bound:
         assert op_for is not None
-        w.line("")
         OperatorEmitter(bound, op_for, w).emit()
+    else:
+        emitter.emit_untraced()
     functions = compile_source(w, f"<tileops call {plan.op}>")
     call, node = functions["__call__"], functions["node"]
     # Python words its own TypeError for a wrong count or keyword with this name.
     call.__qualname__ = node.__qualname__ = plan.op
     kernels = tuple((functions[f"run_{i}"], functions[f"autograd_{i}"]) for i in range(len(bound)))
-    if not bound:
-        call = torch_private.not_traced(call, "an op without an operator runs as it is")
-    return CallCode(
-        call, torch_private.not_traced(node), functions.get("traced"), kernels, w.text()
-    )
+    node = torch_private.not_traced(node, "an op without an operator runs as it is")
+    return CallCode(call, node, functions["traced"], kernels, w.text())
 
 
 def _if_there(result: str, due: str, wrong: list[str]) -> str:

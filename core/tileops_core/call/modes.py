@@ -121,7 +121,7 @@ def _watched(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     """Run the op's operator on this instance; a call without data leaves a record too."""
-    if op._traced is None:
+    if not op.compile_op_names:
         fake = torch_private.active_fake_mode() is not None
         return miss(op, None, inputs, out, shapes_only=True) if fake else _checked(op, inputs, out)
     with calling(op) as caller:

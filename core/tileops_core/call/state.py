@@ -59,7 +59,8 @@ class CalledOp(Protocol):
     _plan: ClassVar[Plan]
     _writes_call_spec: ClassVar[bool]
     _node: Callable[..., Any]
-    _traced: Callable[..., Any] | None
+    _traced: Callable[..., Any]
+    compile_op_names: ClassVar[tuple[str, ...]]
     _key: str
     _construction: Construction
     _binding: Binding

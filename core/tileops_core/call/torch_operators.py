@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tileops_core.call.torch_private import vmapped
+from tileops_core.call.torch_private import ordinary_state, vmapped
 
 if TYPE_CHECKING:
     from tileops_core.plan.model import Plan
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LIBRARY = "tileops_core"
 """The namespace of the library's own operators."""
 
-OTHERS = "tileops_ops"
+OTHERS = "tileops_external"
 """The namespace of the operators of ops that are defined elsewhere."""
 
 # The kernels take tensors however they lie, and make dense ones.
@@ -79,7 +79,8 @@ class TorchOperator:
         """
         before = self.run
         if self.qualname.startswith(f"{LIBRARY}::"):
-            getattr(import_module("tileops_core.ops"), self.op)
+            with ordinary_state():
+                getattr(import_module("tileops_core.ops"), self.op)
         if self.run is before:
             raise RuntimeError(
                 f"{self.op}: the operator {self.qualname} is called, but no class of the op is "

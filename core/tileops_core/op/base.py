@@ -52,7 +52,7 @@ class Op:
     _plan: ClassVar[Plan]
     compile_op_names: ClassVar[tuple[str, ...]] = ()
     _node: Any
-    _traced: Any = None
+    _traced: Any
     _call_source: ClassVar[str] = ""
     _writes_call_spec: ClassVar[bool] = False
 

@@ -72,7 +72,7 @@ def _install(cls: Any, base: Any, loaded: Spec) -> None:
     """Everything that is made from an entry."""
     signature = build_signature(loaded)
     _refuse_members(signature, base)
-    plan = build_plan(signature)
+    plan = build_plan(signature, (cls.__module__, cls.__qualname__))
     code = boundary.install(cls, plan, own=cls.__module__.startswith(f"{LIBRARY}.ops."))
     cls._plan = plan
     cls.__call__, cls._node, cls._traced = code.call, code.node, code.traced
@@ -135,6 +135,8 @@ def _claim(cls: type) -> None:
             "an op's name means one thing in a process, so rename one, or add a backend for the "
             "op instead of a second class"
         )
+    if other is not None:
+        hosts.forget_op(name)
     _CLASSES[name] = cls
 
 

@@ -21,6 +21,7 @@ import attrs
 from tileops_core.call.binding import UNBOUND
 from tileops_core.call.callers import CALLERS, caller_of
 from tileops_core.call.state import Running
+from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import StaleGraphError
 from tileops_core.op.keys import NotInTextError, arguments_of
 
@@ -130,7 +131,7 @@ def _make(key: str) -> Any:
             for oldest in list(_WITHOUT_INSTANCE)[: len(_WITHOUT_INSTANCE) - KEPT]:
                 del _WITHOUT_INSTANCE[oldest]
                 if oldest not in _ANCHORS:
-                    del _HOSTS[oldest]
+                    _HOSTS.pop(oldest, None)
         return host
 
 
@@ -166,10 +167,20 @@ def _from_key(key: str) -> Any:
             "while the op lives",
             op=name,
         ) from None
-    host = cls(**arguments)
+    with ordinary_state():
+        # It outlives this call, and the modes that are active around it.
+        host = cls(**arguments)
     # Not to be kept in the table of keys in use by what that table keeps.
     host._construction = attrs.evolve(host._construction, anchor=None)
     return host
+
+
+def forget_op(op: str) -> None:
+    """Drop the hosts of an op whose class is defined anew."""
+    with _LOCK:
+        for key in [key for key in _HOSTS if json.loads(key)[0] == op]:
+            del _HOSTS[key]
+            _WITHOUT_INSTANCE.pop(key, None)
 
 
 _class_of: Callable[[str], Any]

@@ -81,6 +81,10 @@ class SignatureCall:
         self.served_by = served_by
         self._given = metadata
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self._plan, self._statics, self._inputs, self.has_out, self.served_by)
+        return _with_metadata, (*arguments, self._given)
+
     def of_call(self, metadata: Metadata) -> SignatureCall:
         """The record of a call of this kind, with the tensors of its own that describe others."""
         return SignatureCall(
@@ -247,3 +251,9 @@ class SignatureCall:
         if declared.bytes is not None and self._plan.moved is not None:
             return flops, cost("bytes", declared.bytes, self._plan.moved)
         return flops, sum((t.reads + t.writes) * self.bytes(n) for n, t in self.traffic.items())
+
+
+def _with_metadata(*arguments: Any) -> SignatureCall:
+    """A record that was pickled."""
+    *facts, metadata = arguments
+    return SignatureCall(*facts, metadata=metadata)
