@@ -128,7 +128,8 @@ def _make(key: str) -> Any:
         _HOSTS[key] = host
         if held is None:
             _WITHOUT_INSTANCE[key] = None
-            for oldest in list(_WITHOUT_INSTANCE)[: len(_WITHOUT_INSTANCE) - KEPT]:
+            while len(_WITHOUT_INSTANCE) > KEPT:
+                oldest = next(iter(_WITHOUT_INSTANCE))
                 del _WITHOUT_INSTANCE[oldest]
                 if oldest not in _ANCHORS:
                     _HOSTS.pop(oldest, None)
