@@ -15,9 +15,16 @@ from call_support import op_class, served, small, target
 
 from tileops_core import BUILTIN
 from tileops_core.call.binding import UNBOUND
-from tileops_core.errors import UnknownTargetError
+from tileops_core.errors import TileOpsError, UnknownTargetError
 from tileops_core.op import hosts
-from tileops_core.ops import GELUFwdOp, LayerNormFwdOp, RMSNormFwdOp, SoftmaxFwdOp, SumFwdOp
+from tileops_core.ops import (
+    GELUFwdOp,
+    LayerNormFwdOp,
+    RMSNormFwdOp,
+    RoPENeoxPositionIdsFwdOp,
+    SoftmaxFwdOp,
+    SumFwdOp,
+)
 
 
 class Block(torch.nn.Module):
@@ -136,6 +143,72 @@ def test_a_copy_of_a_subclass_with_a_constructor_of_its_own():
     with served(op="BufferFwdOp") as op:
         other = copy.deepcopy(op)
         assert torch.equal(other(small()), op(small()))
+
+
+class Graph(torch.nn.Module):
+    """A module whose op only graphs have called."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = RMSNormFwdOp((4,), eps=1e-3)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", WAYS, ids=lambda w: w.__name__)
+def test_a_module_is_copied_after_it_was_compiled(way):
+    """Peer fault 8"""
+    torch._dynamo.reset()
+    module = Graph()
+    y = torch.compile(module, backend="eager", fullgraph=True)(small())
+    other = way(module)
+    assert torch.equal(other(small()), y)
+    assert other.norm._key == module.norm._key
+    torch._dynamo.reset()
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda w: w.__name__)
+@pytest.mark.parametrize("make", OPS)
+def test_a_record_is_copied_with_all_that_it_tells(make, way):
+    op = make()
+    op(small())
+    record, other = op.last_call, way(op.last_call)
+    assert repr(other) == repr(record)
+    assert other.tensors == record.tensors
+    assert other.indices == record.indices
+    assert other.parameters == record.parameters
+    assert other.served_by == record.served_by
+    assert other.roofline() == record.roofline()
+
+
+def test_a_record_of_a_class_that_no_module_has_says_so():
+    with served() as op:
+        op(small())
+        with pytest.raises(pickle.PicklingError, match="ProbeFwdOp: no module has its class"):
+            pickle.dumps(op.last_call)
+
+
+def test_a_record_of_an_entry_that_changed_is_refused(monkeypatch):
+    import attrs
+
+    op = GELUFwdOp()
+    op(small())
+    text = pickle.dumps(op.last_call)
+    signature = attrs.evolve(GELUFwdOp._plan.signature, entry_hash="0" * 16)
+    monkeypatch.setattr(GELUFwdOp, "_plan", attrs.evolve(GELUFwdOp._plan, signature=signature))
+    with pytest.raises(TileOpsError, match="GELUFwdOp: this was pickled for an entry"):
+        pickle.loads(text)
+
+
+def test_a_records_metadata_is_pickled_with_it():
+    op, positions = RoPENeoxPositionIdsFwdOp(max_position=16), torch.tensor([3, 1])
+    op(torch.randn(2, 1, 8), positions)
+    assert pickled(op.last_call).metadata.keys() == op.last_call.metadata.keys()
 
 
 # -- keys -------------------------------------------------------------------------------------
