@@ -434,3 +434,26 @@ def test_a_kernel_without_a_configuration_is_passed_over():
         op = op_class("ProbeFwdOp")(target="acme")
         op(small())
         assert op.kernel_config() == {}
+
+
+# -- calls in graphs --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("when", ["before", "between", "after"])
+def test_asking_an_instance_reaches_the_kernels_of_its_calls_in_graphs(when):
+    spy = Spy()
+    op = spy.op()
+    if when == "before":
+        op.request_tune()
+    compiled = torch.compile(lambda x: op(x), backend="eager", fullgraph=True)
+    compiled(small())
+    if when == "between":
+        op.request_tune()
+        compiled(HALF)
+    if when == "after":
+        compiled(HALF)
+        op.request_tune()
+    built = {id(kernel) for kernel in op.iter_kernels()}
+    assert len(op.built_entries("probe")) == (1 if when == "before" else 2)
+    assert {id(kernel) for kernel in spy.asked} == built
+    torch._dynamo.reset()

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import torch
-
-from tileops_core.call import inside, stages, torch_private
-from tileops_core.call.emit_call import CallEmitter
+from tileops_core.call import inside, stages
+from tileops_core.call.emit_call import CallCode, CallEmitter, emit_call
+from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.model import Plan
-from tileops_core.plan.source import compile_source
 
 
-def emit(plan: Plan) -> tuple[FunctionType, FunctionType, str]:
-    """``__call__`` and node body of an op class, and their source."""
-    return (CompositeEmitter if plan.composite else CallEmitter)(plan).emit()
+def emit(
+    plan: Plan, bound: Sequence[Bound] = (), op_for: Callable[[str], Any] | None = None
+) -> CallCode:
+    """The generated functions of an op class.
+
+    Args:
+        plan: the op's plan.
+        bound: its operators, if it has some.
+        op_for: finds the op that an operator's key stands for.
+    """
+    return emit_call(plan, bound, op_for, CompositeEmitter(plan) if plan.composite else None)
 
 
 class CompositeEmitter(CallEmitter):
@@ -26,7 +33,6 @@ class CompositeEmitter(CallEmitter):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self.writer.use("_tracing", torch.compiler.is_dynamo_compiling)
         self.writer.use("_composite", inside.composite)
         self.writer.use("_filed", stages.filed)
 
@@ -34,29 +40,26 @@ class CompositeEmitter(CallEmitter):
         given = ", ".join(f"{name!r}: {name}" for name in self.plan.metadata)
         return f"_filed(self, _route.record, {{{given}}})"
 
-    def _forward(self) -> None:
-        w = self.writer
-        arguments = [f"{t.name}={t.name}" if t.kw_only else t.name for t in self.signature.inputs]
-        plain = ", ".join(arguments)
-        if self.takes_out:
-            with w.block("if out is not None:"):
-                w.line(f"return self.forward({', '.join([*arguments, 'out=out'])})")
-        w.line(f"return self.forward({plain})")
-
-    def emit(self) -> tuple[FunctionType, FunctionType, str]:
-        """``__call__``, the node body, and their source."""
+    def emit(self) -> None:
+        """Write ``__call__`` and the node body."""
         w = self.writer
         with w.block(f"def __call__({self._arguments()}):"):
             w.line(f'"""Call {self.plan.op}; see the class."""')
-            with w.block("if _tracing() and self._binding.builder is None:"):
-                self._forward()
+            with w.block("if _compiling():"):
+                w.line(f"return traced({', '.join(['self', *self._names])})")
             w.line(f"return _composite(self, {self._rest()})")
         w.line("")
         with w.block(f"def node({', '.join(['self', *self._names])}):"):
             self._body()
-        functions = compile_source(w, f"<tileops call {self.plan.op}>")
-        call, node = functions["__call__"], functions["node"]
-        call.__qualname__ = node.__qualname__ = self.plan.op
-        # Dynamo would import a module of this name, to look the globals up there.
-        del call.__globals__["__name__"]
-        return call, torch_private.not_traced(node), w.text()
+
+    def emit_untraced(self) -> None:
+        """Write what dynamo reads: the body, unless somebody serves the composite whole."""
+        w = self.writer
+        plain = [f"{t.name}={t.name}" if t.kw_only else t.name for t in self.signature.inputs]
+        with w.block(f"def traced({', '.join(['self', *self._names])}):"):
+            with w.block("if self._binding.builder is None:"):
+                if self.takes_out:
+                    with w.block("if out is not None:"):
+                        w.line(f"return self.forward({', '.join([*plain, 'out=out'])})")
+                w.line(f"return self.forward({', '.join(plain)})")
+            w.line(f"return _composite(self, {self._rest()})")

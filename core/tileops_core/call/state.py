@@ -28,14 +28,12 @@ class Construction:
         target: what ``target=`` was.
         statics: the parameters in manifest order, then what they decide.
         installed: the kernel types that in-tree dispatch chooses from.
-        key: what the instance is, in text; equal instances have equal keys.
-        anchor: keeps the key's place in the instance table.
+        anchor: keeps the host of the instance's key, if there is one.
     """
 
     target: str | Builtin | None
     statics: Statics
     installed: Installed
-    key: str
     anchor: object
 
 
@@ -69,6 +67,9 @@ class CalledOp(Protocol):
     _writes_call_spec: ClassVar[bool]
     delegate_types: ClassVar[Mapping[str, type[Any]]]
     _node: Callable[..., Any]
+    _traced: Callable[..., Any]
+    compile_op_names: ClassVar[tuple[str, ...]]
+    _key: str
     _construction: Construction
     _binding: Binding
     _running: Running

@@ -68,6 +68,18 @@ is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
 ) or (lambda _tensor: functorch_level() is not None)
 """Whether a tensor belongs to a functorch transform."""
 
+compiling: Callable[[], bool] = getattr(
+    torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling
+)
+"""Whether dynamo reads this code instead of running it; it takes the answer for a constant."""
+
+
+def functionalizing() -> bool:
+    """Whether ``torch.func.functionalize`` is the innermost transform."""
+    level: Any = functorch_level()
+    return level is not None and getattr(level.key(), "name", "") == "Functionalize"
+
+
 forward_ad: Any = _forward_ad
 """Its ``_current_level`` is not negative inside forward-mode differentiation."""
 
@@ -82,11 +94,11 @@ for _module, _name, _idle in (
         setattr(_module, _name, _idle)
 
 
-def not_traced(function: Any) -> Any:
+def not_traced(function: Any, reason: str = "it runs as it is, between graphs") -> Any:
     """Make dynamo break the graph at ``function`` and run it, and what it calls, as it is.
 
     The mark and the strategy are what ``torch.compiler.disable`` comes to; set by hand, because
-    importing dynamo takes a second.
+    importing dynamo takes a second. ``reason`` is what an error about a whole graph says.
     """
     frames = _attribute("_C._dynamo.eval_frame")
     action = getattr(frames, "_FrameAction", None)
@@ -98,7 +110,7 @@ def not_traced(function: Any) -> Any:
         function = _without_dynamo(function, frames.set_eval_frame)
         frames.skip_code(function.__code__)
     function._torchdynamo_disable = True
-    function._torchdynamo_disable_msg = "an op runs as it is, between the graphs around it"
+    function._torchdynamo_disable_msg = reason
     return function
 
 
@@ -135,12 +147,37 @@ def ordinary_state() -> Iterator[None]:
             yield
 
 
+def vmapped(rule: Callable[..., Any], operator: Callable[[], Any]) -> Callable[..., Any]:
+    """The kernel of an operator under ``torch.vmap``, from its rule.
+
+    ``torch.library.register_vmap`` makes the same, in twenty times the time.
+
+    Args:
+        rule: as ``register_vmap`` takes it.
+        operator: gives the operator's overload.
+    """
+
+    def kernel(keyset: Any, *args: Any) -> Any:
+        from torch._functorch.autograd_function import custom_function_call_vmap_helper
+        from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+
+        interpreter = retrieve_current_functorch_interpreter()
+        return custom_function_call_vmap_helper(interpreter, rule, operator(), *args)
+
+    return kernel
+
+
 def active_fake_mode() -> Any:
     """The innermost active fake mode, or None."""
     stack: Callable[[], list[Any]]
     stack = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)
     fake = [mode for mode in stack() if type(mode).__name__ == "FakeTensorMode"]
     return fake[-1] if fake else None
+
+
+def has_fx_proxy(values: Any) -> bool:
+    """Whether some of the values stand for tensors of a graph that torch.fx traces."""
+    return any(isinstance(value, torch.fx.Proxy) for value in values)
 
 
 def graph_is_recorded() -> bool:

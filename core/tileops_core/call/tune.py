@@ -73,7 +73,7 @@ def ask_target(op: CalledOp, blamed: Blamed, facts: object, kernel: Any) -> None
     """Ask a target's kernel; one that cannot be asked is warned about, once per instance."""
     name = op._plan.op
     if isinstance(kernel, Kernel):
-        identity = (op._construction.key, facts)
+        identity = (op._key, facts)
         origin = Origin(name, f"target {blamed.target}", blamed.backend, blamed.version, identity)
         request(kernel, origin)
     elif hasattr(kernel, "request_tune"):

@@ -61,7 +61,7 @@ def show(op: str, plan: bool, case_id: str | None, profile: str | None, as_json:
         raise click.UsageError("--profile is about a case: name one with --case")
     if plan:
         generated = build_plan(signature)
-        _print_plan(f"{generated.source}\n{emit(generated)[2]}", op, as_json)
+        _print_plan(f"{generated.source}\n{emit(generated).source}", op, as_json)
         return
     tell_failures(seen)
     facts = _facts(signature, seen)

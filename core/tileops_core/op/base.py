@@ -23,8 +23,9 @@ from tileops_core.kernels.dispatch import decide
 from tileops_core.kernels.kernel import Kernel, KernelInterface
 from tileops_core.op.composite import Holds
 from tileops_core.op.definition import define, installed_for
-from tileops_core.op.instances import anchor, key_of
-from tileops_core.op.parameters import refuse_write
+from tileops_core.op.hosts import anchor, known_host
+from tileops_core.op.keys import key_of
+from tileops_core.op.parameters import CONSTRUCTED, refuse_write
 from tileops_core.op.prepare import Prepares
 from tileops_core.op.roofs import Rooflines
 from tileops_core.op.tuning import Tunes
@@ -55,11 +56,14 @@ class Op(Holds, Prepares, Rooflines, Tunes):
     dtype: Any = None
 
     _plan: ClassVar[Plan]
+    compile_op_names: ClassVar[tuple[str, ...]] = ()
     _node: Any
+    _traced: Any
     _call_source: ClassVar[str] = ""
     _writes_call_spec: ClassVar[bool] = False
 
-    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_running")
+    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_key", "_running")
+    _key: str
     _binding: Binding
     _construction: Construction
     _running: Running
@@ -96,11 +100,12 @@ class Op(Holds, Prepares, Rooflines, Tunes):
         statics = plan.statics(given)
         values = statics[: len(names)]
         self.__dict__.update(zip(names, values, strict=True))
-        key = key_of(plan, values, target)
+        injected = tuple(self.__dict__.get(name) for name in type(self).injected_parameters)
+        self._key = key = key_of(plan, values, target, injected)
         self._binding = UNBOUND
         self._running = Running(delegates=Delegates()) if plan.composite else Running()
         self._construction = Construction(
-            target, statics, installed_for(type(self), plan), key, anchor(key)
+            target, statics, installed_for(type(self), plan), anchor(key, self)
         )
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -132,17 +137,28 @@ class Op(Holds, Prepares, Rooflines, Tunes):
 
     @property
     def serving_target(self) -> str | Builtin | None:
-        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call."""
+        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call.
+
+        Of one that only graphs have called: who serves the calls of its key in graphs.
+        """
+        if self._binding is UNBOUND:
+            host = known_host(self._key)
+            return None if host is None else host._binding.target
         return self._binding.target
 
     @property
     def last_call(self) -> SignatureCall:
         """The record of this thread's last completed call; another thread's, if it made none.
 
+        Of an instance that only graphs have called: the last call of its key in a graph.
+
         Raises:
             RuntimeError: no call has completed.
         """
         record = read(self._running.last)
+        if record is None:
+            host = known_host(self._key)
+            record = None if host is None else read(host._running.last)
         if record is None:
             raise RuntimeError(f"{type(self).__name__}: no call has completed yet")
         return record
@@ -285,7 +301,7 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-# Like a call: constructed in code that dynamo traces, an op stands between the graphs.
-setattr(Op, "__init__", not_traced(Op.__init__))  # noqa: B010 - no override, a wrapper of it
+# Constructed in code that dynamo traces, an op stands between the graphs.
+setattr(Op, "__init__", not_traced(Op.__init__, CONSTRUCTED))  # noqa: B010 - no override, a wrapper of it
 
 __all__ = ["BUILTIN", "Op"]

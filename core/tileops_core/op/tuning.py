@@ -13,6 +13,7 @@ from tileops_core.kernels.contracts import Candidate
 from tileops_core.kernels.dispatch import EntryKey
 from tileops_core.kernels.enumeration import kernels_in
 from tileops_core.kernels.kernel import Kernel
+from tileops_core.op.hosts import known_host, tune_host
 from tileops_core.suggest import did_you_mean, listed
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Tunes:
     if TYPE_CHECKING:
         _plan: ClassVar[Plan]
         _binding: Binding
+        _key: str
         _construction: Construction
         _running: Running
 
@@ -38,8 +40,9 @@ class Tunes:
     def iter_kernels(self) -> Iterator[Kernel]:
         """Every kernel that was built for this op and the sub-ops it holds, once each."""
         seen: set[int] = set()
-        entries = [entry for _, entry in self._binding.built_entries.items()]
-        entries += self._binding.target_kernels.values()
+        binding = self._seen_binding()
+        entries = [entry for _, entry in binding.built_entries.items()]
+        entries += binding.target_kernels.values()
         for sub_op in self.held_delegates():
             entries += sub_op.iter_kernels()
         for kernel in kernels_in(entries):
@@ -61,8 +64,9 @@ class Tunes:
         Raises:
             OpNotAvailableError: the op has no such interface.
         """
-        if self._binding.builder is not None:
-            return self._binding.target_kernels
+        binding = self._seen_binding()
+        if binding.builder is not None:
+            return binding.target_kernels
         interfaces = self._construction.installed.interfaces
         if interface not in interfaces:
             raise OpNotAvailableError(
@@ -72,7 +76,7 @@ class Tunes:
             )
         built = [
             (key, entry)
-            for key, entry in self._binding.built_entries.items()
+            for key, entry in binding.built_entries.items()
             if self._candidate(key).interface == interface
         ]
         places: dict[tuple[Hashable, ...], set[Any]] = {}
@@ -89,9 +93,10 @@ class Tunes:
         """Have every kernel choose its configuration by measuring: the only way into tuned mode.
 
         It reaches the kernels that are built, those a target built included, and all that are
-        built from now on, of the sub-ops too. What is measured, and when, is a kernel's own
-        affair; those with ``autotune_configs`` measure at their next launch. A target's kernel
-        that cannot be asked is warned about, once per instance.
+        built from now on, of the sub-ops too, and those of the calls that graphs make. What is
+        measured, and when, is a kernel's own affair; those with ``autotune_configs`` measure at
+        their next launch. A target's kernel that cannot be asked is warned about, once per
+        instance.
         """
         # In this order: whatever is built after the mark is tuned by whoever builds it.
         self._running.tune_requested = True
@@ -100,6 +105,14 @@ class Tunes:
                 self._ask(binding)
         for sub_op in self.held_delegates():
             sub_op.request_tune()
+        if self._construction.anchor is not None:  # it is no host itself
+            tune_host(self._key)
+
+    def _seen_binding(self) -> Binding:
+        """What was bound: of an instance that only graphs have called, by the host of its key."""
+        host = known_host(self._key) if self._binding is UNBOUND else None
+        found: Binding = self._binding if host is None else host._binding
+        return found
 
     def _ask(self, binding: Binding) -> None:
         op: Any = self
@@ -134,7 +147,7 @@ class Tunes:
 
         A target's kernel counts, if it has a ``config``.
         """
-        held = [*self._binding.target_kernels.values(), *self.iter_kernels()]
+        held = [*self._seen_binding().target_kernels.values(), *self.iter_kernels()]
         for holder in (self, *held):
             config = getattr(holder, "config", None)
             if isinstance(config, Mapping) and config:

@@ -89,6 +89,10 @@ class SignatureCall:
         if stages:
             self.__dict__["stages"] = stages
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self._plan, self._statics, self._inputs, self.has_out, self.served_by)
+        return _with_more, (*arguments, self._given, dict(self.stages))
+
     def of_call(self, metadata: Metadata | None, stages: Stages = _NO_STAGES) -> SignatureCall:
         """The record of a call of this kind, with what is its own.
 
@@ -274,3 +278,9 @@ class SignatureCall:
         if declared.bytes is not None and self._plan.moved is not None:
             return flops, cost("bytes", declared.bytes, self._plan.moved)
         return flops, sum((t.reads + t.writes) * self.bytes(n) for n, t in self.traffic.items())
+
+
+def _with_more(*arguments: Any) -> SignatureCall:
+    """A record that was pickled."""
+    *facts, metadata, stages = arguments
+    return SignatureCall(*facts, metadata=metadata, stages=MappingProxyType(stages))
