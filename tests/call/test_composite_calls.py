@@ -47,7 +47,7 @@ NEST = {"inner": [TWICE], "last": [LEAF]}
 
 
 def test_a_composite_runs_its_body_at_every_call():
-    op = composites.ops().nest()
+    op = composites.ops().nest(target=BUILTIN)
     for shape in ((3, 4), (3, 4), (2, 5)):
         assert op(small(*shape)).equal(small(*shape) * 8)
         assert counts(op.last_call) == NEST
@@ -278,7 +278,7 @@ def kernels_of_its_own(does, factory=None):
 def test_what_an_entry_of_the_composites_own_calls_is_its_own_affair():
     other = GELUFwdOp()
     classes, _ = kernels_of_its_own(faulty.kernel_that_calls(other))
-    op = classes.twice()
+    op = classes.twice(target=BUILTIN)
     for _ in range(2):
         assert op(small()).equal(small() * 4)
         assert counts(op.last_call) == {"first": [LEAF]}
@@ -293,7 +293,7 @@ def test_what_the_factory_of_such_an_entry_calls_is_its_own_affair():
         return kernel_type()
 
     classes, kernel_type = kernels_of_its_own(faulty._doubled, factory)
-    op = classes.twice()
+    op = classes.twice(target=BUILTIN)
     op(small())
     assert counts(op.last_call) == {"first": [LEAF]}
 
@@ -350,15 +350,23 @@ def test_a_sub_op_that_the_target_does_not_serve_is_told():
         classes.nest(target="acme")(small())
 
 
-@pytest.mark.parametrize("named", [True, False])
-def test_a_composite_with_kernels_of_its_own_needs_a_builder(named):
+def refused_without_builder(claims, name):
+    """A composite with kernels of its own, under a target that only serves its sub-ops."""
     classes, _ = kernels_of_its_own(faulty._doubled)
-    with target(op="ProbeFwdOp", detect=lambda device: not named):
-        op = classes.twice(target="acme" if named else None)
+    with target(op="ProbeFwdOp", detect=lambda device: claims):
+        op = classes.twice(target=name)
         with pytest.raises(OpNotAvailableError, match="TwiceFwdOp: target 'acme'"):
             op(small())
     assert op.serving_target is None
     assert op.held_delegates() == ()
+
+
+def test_a_composite_with_kernels_of_its_own_needs_a_builder():
+    refused_without_builder(claims=False, name="acme")
+
+
+def test_a_composite_with_kernels_is_refused_on_a_claimed_device():
+    refused_without_builder(claims=True, name=None)
 
 
 def test_a_builder_serves_the_whole_composite():

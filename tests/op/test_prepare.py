@@ -209,7 +209,7 @@ def test_a_body_is_prepared_as_far_as_its_first_kernel():
 
 def test_a_composite_is_prepared_with_all_its_sub_ops(misses):
     classes = composites.ops()
-    op = classes.nest()
+    op = classes.nest(target=BUILTIN)
     op.prepare(spec())
     assert classes.does.builds == 3
     assert op(small()).equal(small() * 8)
@@ -265,7 +265,7 @@ def test_a_composite_with_a_kernel_of_its_own_is_prepared_as_far_as_that():
 
     own = {"interfaces": interfaces, "kernel_types": {"own": kernel_type}}
     classes = composites.ops(forward=forward, **own)
-    op = classes.twice()
+    op = classes.twice(target=BUILTIN)
     op.prepare(spec())
     assert [o.serving_target for o in op.held_delegates()] == [BUILTIN, None]
     assert len(op.built_entries("probe")) == 1

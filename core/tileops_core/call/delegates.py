@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
@@ -13,12 +12,11 @@ from tileops_core.kernels.typed_keys import marked
 class Delegates:
     """Sub-ops by ``(stage, identity)``."""
 
-    __slots__ = ("_held", "_lock", "_places")
+    __slots__ = ("_held", "_places")
 
     def __init__(self) -> None:
         self._held: BuildOnce[Any] = BuildOnce()
         self._places: dict[int, tuple[Hashable, ...]] = {}
-        self._lock = threading.Lock()
 
     def get(self, stage: str, identity: Hashable, make: Callable[[], Any]) -> Any:
         """The sub-op held there; made once, however many threads ask together.
@@ -30,8 +28,8 @@ class Delegates:
         return self._held.get(place, lambda: self._placed(place, make()))
 
     def _placed(self, place: tuple[Hashable, ...], sub_op: Any) -> Any:
-        with self._lock:
-            other = self._places.setdefault(id(sub_op), place)
+        # One step: of several threads that hold one instance at several places, one succeeds.
+        other = self._places.setdefault(id(sub_op), place)
         if other != place:
             raise ValueError(
                 f"{sub_op!r} is held for stage {other[0]!r}, identity {other[1]!r} already; "

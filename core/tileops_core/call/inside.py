@@ -56,6 +56,7 @@ def unusual(op: CalledOp, inputs: Inputs, out: Any = None) -> Any:
     return _in_frame(op, inputs, out, plain)
 
 
+@not_traced
 def composite(op: CalledOp, inputs: Inputs, out: Any = None) -> Any:
     """Run a call of a composite op; the arguments are those of :func:`unusual`."""
     frame = top()
@@ -65,9 +66,6 @@ def composite(op: CalledOp, inputs: Inputs, out: Any = None) -> Any:
     if not plain and has_torch_function(_given(inputs, out)):
         return modes.unusual(op, inputs, out)
     return _in_frame(op, inputs, out, plain)
-
-
-not_traced(composite)
 
 
 def _dry(op: CalledOp, dry: Dry, inputs: Inputs, out: Any) -> Any:
