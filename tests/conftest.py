@@ -46,5 +46,5 @@ def _no_hosts_of_other_tests() -> Iterator[None]:
     yield
     hosts = sys.modules.get("tileops_core.op.hosts")
     if hosts is not None:
-        hosts._HOSTS.clear()
+        hosts.HOSTS.clear()
         hosts._WITHOUT_INSTANCE.clear()

@@ -138,7 +138,7 @@ def test_a_host_goes_with_the_last_op_of_its_key():
 def test_thousands_of_ops_leave_nothing():
     """Called, dropped, and met again."""
     gc.collect()
-    anchors, known = len(hosts._ANCHORS), len(hosts._HOSTS)
+    anchors, known = len(hosts._ANCHORS), len(hosts.HOSTS)
     x = small()
     for _ in range(2):
         for i in range(2000):
@@ -147,7 +147,7 @@ def test_thousands_of_ops_leave_nothing():
                 assert torch.equal(norm(op._key, x, None), op(x))
         del op
         gc.collect()
-        assert (len(hosts._ANCHORS), len(hosts._HOSTS)) == (anchors, known)
+        assert (len(hosts._ANCHORS), len(hosts.HOSTS)) == (anchors, known)
 
 
 def test_thousands_of_compiled_ops_leave_nothing():
@@ -155,14 +155,14 @@ def test_thousands_of_compiled_ops_leave_nothing():
         return op(x)
 
     gc.collect()
-    anchors, known = len(hosts._ANCHORS), len(hosts._HOSTS)
+    anchors, known = len(hosts._ANCHORS), len(hosts.HOSTS)
     for i in range(50):
         op = SumFwdOp(dim=i % 2, keepdim=bool(i % 3))
         assert torch.equal(whole(f)(op, small()), op(small()))
     del op
     torch._dynamo.reset()
     gc.collect()
-    assert (len(hosts._ANCHORS), len(hosts._HOSTS)) == (anchors, known)
+    assert (len(hosts._ANCHORS), len(hosts.HOSTS)) == (anchors, known)
 
 
 def test_hosts_without_an_instance_are_bounded(monkeypatch):
@@ -172,7 +172,7 @@ def test_hosts_without_an_instance_are_bounded(monkeypatch):
         for i, key in enumerate(keys):
             assert torch.equal(norm(key, small(), None), RMSNormFwdOp((4,), 1.0 + i)(small()))
             assert len(hosts._WITHOUT_INSTANCE) <= 5
-    assert sum(key in hosts._HOSTS for key in keys) == 5
+    assert sum(key in hosts.HOSTS for key in keys) == 5
 
 
 def test_a_host_without_an_instance_stays_when_an_instance_comes_and_goes():

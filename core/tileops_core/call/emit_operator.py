@@ -10,12 +10,13 @@ it touches nothing of the instance but the key and the parameters that choose th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
 from tileops_core.call import checking, modes, torch_private
+from tileops_core.call.callers import CALLERS
 from tileops_core.call.graph_grad import under_autograd
 from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.emit_expr import ExpressionWriter, has
@@ -26,18 +27,23 @@ from tileops_core.signature.operators import Operator
 from tileops_core.spec.expressions import Expr, free_names
 
 
+class Hosts(NamedTuple):
+    """Whom keys stand for: a table of those that are known, and what finds any."""
+
+    table: Mapping[str, Any]
+    find: Callable[[str], Any]
+
+
 class OperatorEmitter:
     """Writes ``traced``, and two kernels for each operator.
 
     Args:
         bound: the op's operators.
-        op_for: finds the op that a key stands for.
+        hosts: whom keys stand for.
         writer: where the node body is written too.
     """
 
-    def __init__(
-        self, bound: Sequence[Bound], op_for: Callable[[str], Any], writer: SourceWriter
-    ) -> None:
+    def __init__(self, bound: Sequence[Bound], hosts: Hosts, writer: SourceWriter) -> None:
         self.bound = bound
         self.plan = bound[0].plan
         self.signature = self.plan.signature
@@ -46,8 +52,9 @@ class OperatorEmitter:
         self.takes_out = self.signature.out_buffer is not None
         w.use("_Tensor", torch.Tensor)
         w.use("_Parameter", torch.nn.Parameter)
-        w.use("_ops", torch.ops)
-        w.use("_op_for", op_for)
+        w.use("_callers", CALLERS)
+        w.use("_hosts", hosts.table)
+        w.use("_op_for", hosts.find)
         w.use("_grad_on", torch.is_grad_enabled)
         w.use("_autocast", torch_private.autocast_on)
         w.use("_watching", checking.WATCHING)
@@ -78,7 +85,7 @@ class OperatorEmitter:
         names = [*self._names, *(["out"] if self.takes_out else [])]
         with w.block(f"def traced(self, {', '.join(names)}):"):
             if len(self.bound) == 1:
-                self._call(self.bound[0])
+                self.call(self.bound[0])
                 return
             effects = self._effects()
             for bound in self.bound:
@@ -87,17 +94,17 @@ class OperatorEmitter:
                     for name, present in self._expected(bound.branch, effects)
                 ]
                 with w.block(f"if {' and '.join(tests)}:"):
-                    self._call(bound)
+                    self.call(bound)
             w.use("_check", self.plan.check)
             w.line(f"_check(self._construction.statics, {', '.join(self._names)})")
             w.line('raise AssertionError("the call was checked, and no operator stands for it")')
 
-    def _call(self, bound: Bound) -> None:
-        """Call one operator and return what the op returns."""
+    def call(self, bound: Bound) -> None:
+        """Write a call of one operator, and return what the op returns."""
         w, branch = self.writer, bound.branch
         arguments = ["self._key", *self._names, *(["out"] if branch.out else [])]
-        namespace, name = bound.torch.qualname.split("::")
-        call = f"_ops.{namespace}.{name}.default({', '.join(arguments)})"
+        overload = self.writer.use(f"_overload_{self.bound.index(bound)}", bound.torch.overload)
+        call = f"{overload}({', '.join(arguments)})"
         outputs = self.signature.outputs
         if len(bound.fresh) == len(outputs):
             w.line(f"return {call}" if outputs else call)
@@ -189,7 +196,9 @@ class OperatorEmitter:
         w, branch = self.writer, bound.branch
         given = [*self._names, *(["out"] if branch.out else [])]
         with w.block(f"def run_{number}({self._arguments(bound)}):"):
-            w.line("_op = _op_for(_key)")
+            w.line("_op = None if _callers else _hosts.get(_key)")
+            with w.block("if _op is None:"):
+                w.line("_op = _op_for(_key)")
             tests = ["_grad_on()", "_autocast()", "_watching", "_forward_ad._current_level >= 0"]
             tests += [self._odd(t.name, t.name in branch.written) for t in self.signature.inputs]
             tests += [self._odd("out", True)] if branch.out else []

@@ -15,6 +15,7 @@ import json
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -43,7 +44,7 @@ class TorchOperator:
         op: the name of the op that it stands for.
         schema: what it takes and returns, behind its name.
         autograd: the Autograd kernel.
-        run: the kernel below autograd, on tensors with data.
+        run: the kernel below autograd, on tensors with data; see :meth:`runs`.
         shapes: the kernel for tensors without data.
         slices: the rule of ``torch.vmap``.
     """
@@ -59,6 +60,7 @@ class TorchOperator:
         "shapes",
         "slices",
     )
+    run: FunctionType
 
     def __init__(self, namespace: str, op: str, schema: str) -> None:
         self.qualname = f"{namespace}::{schema.partition('(')[0]}"
@@ -67,7 +69,7 @@ class TorchOperator:
         self._overload: Any = None
         self._raw: Any = None
         self.autograd: Callable[..., Any] = lambda *args: self._loaded().autograd(*args)
-        self.run: Callable[..., Any] = lambda *args: self._loaded().run(*args)
+        self.run = FunctionType(_run_loaded.__code__, {"_operator": self})
         self.shapes: Callable[..., Any] = lambda *args: self._loaded().shapes(*args)
         self.slices: Callable[..., Any] = lambda *args: self._loaded().slices(*args)
 
@@ -77,16 +79,25 @@ class TorchOperator:
         Raises:
             RuntimeError: nothing known defines such a class.
         """
-        before = self.run
+        before = self.run.__code__
         if self.qualname.startswith(f"{LIBRARY}::"):
             with ordinary_state():
                 getattr(import_module("tileops_core.ops"), self.op)
-        if self.run is before:
+        if self.run.__code__ is before:
             raise RuntimeError(
                 f"{self.op}: the operator {self.qualname} is called, but no class of the op is "
                 "defined; import the module that defines it first"
             )
         return self
+
+    def runs(self, function: FunctionType) -> None:
+        """Make :attr:`run` do what a function without a closure does.
+
+        Torch keeps the function that it was given first, and there is no call between it and the
+        kernel that is cheap enough.
+        """
+        self.run.__globals__.update(function.__globals__)
+        self.run.__code__ = function.__code__
 
     @property
     def overload(self) -> Any:
@@ -101,6 +112,11 @@ class TorchOperator:
         if self._raw is None:
             self._raw = _overload(f"{self.qualname}_raw")
         return self._raw
+
+
+def _run_loaded(*args: Any) -> Any:
+    """The kernel of an operator whose op's class is not defined yet."""
+    return _operator._loaded().run(*args)  # type: ignore[name-defined]  # noqa: F821
 
 
 class Bound:
@@ -166,7 +182,7 @@ def _define(library: Any, namespace: str, op: str, schema: str) -> None:
     rule = vmapped(lambda *args: operator.slices(*args), lambda: operator.overload)
     library.impl(name, rule, "FuncTorchBatched", with_keyset=True)
     library.impl(twin, torch.library.fallthrough_kernel, "Autograd")
-    library.impl(twin, lambda *args: operator.run(*args), "CompositeExplicitAutograd")
+    library.impl(twin, operator.run, "CompositeExplicitAutograd")
     library.impl(twin, lambda *args: operator.shapes(*args), "Meta")
 
 

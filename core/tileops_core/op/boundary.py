@@ -9,6 +9,7 @@ import torch
 
 from tileops_core.call.admit import admit
 from tileops_core.call.emit_call import CallCode, emit_call
+from tileops_core.call.emit_operator import Hosts
 from tileops_core.call.grad import needs_grad
 from tileops_core.call.torch_operators import (
     LIBRARY,
@@ -19,7 +20,7 @@ from tileops_core.call.torch_operators import (
 )
 from tileops_core.call.writes import check_out
 from tileops_core.errors import SignatureError
-from tileops_core.op.hosts import op_for, statics_for
+from tileops_core.op.hosts import HOSTS, op_for, statics_for
 from tileops_core.plan.model import Plan
 from tileops_core.signature.operators import operators
 
@@ -33,12 +34,12 @@ def install(cls: Any, plan: Plan, *, own: bool) -> CallCode:
         own: whether it is one of the library's, whose operators are defined already.
     """
     bound = _bound(plan, own=own)
-    code = emit_call(plan, bound, op_for)
+    code = emit_call(plan, bound, Hosts(HOSTS, op_for))
     for one, (run, autograd) in zip(bound, code.kernels, strict=True):
         one.torch.shapes = _shapes(one)
         one.torch.slices = _slices(one)
         one.torch.autograd = autograd
-        one.torch.run = run
+        one.torch.runs(run)
     cls.compile_op_names = tuple(one.torch.qualname for one in bound)
     return code
 

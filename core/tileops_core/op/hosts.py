@@ -47,7 +47,8 @@ class _Place(weakref.ref[Anchor]):
 
 
 _ANCHORS: dict[str, _Place] = {}
-_HOSTS: dict[str, Any] = {}
+HOSTS: dict[str, Any] = {}
+"""The hosts there are, by key."""
 _WITHOUT_INSTANCE: dict[str, None] = {}
 # Re-entrant: a host's constructor, and a finalizer that runs meanwhile, may make ops.
 _LOCK = threading.RLock()
@@ -70,7 +71,7 @@ def _forget(place: weakref.ref[Anchor]) -> None:
         if _ANCHORS.get(place.key) is place:
             del _ANCHORS[place.key]
             if place.key not in _WITHOUT_INSTANCE:
-                _HOSTS.pop(place.key, None)
+                HOSTS.pop(place.key, None)
 
 
 def anchor(key: str, op: Any) -> Anchor:
@@ -90,7 +91,7 @@ def anchor(key: str, op: Any) -> Anchor:
 
 def known_host(key: str) -> Any:
     """The host of a key, or None where no graph has called for it yet."""
-    return _HOSTS.get(key)
+    return HOSTS.get(key)
 
 
 def op_for(key: str) -> Any:
@@ -105,34 +106,34 @@ def op_for(key: str) -> Any:
         if caller is not None:
             caller.ran = True
             return caller.op
-    host = _HOSTS.get(key)
+    host = HOSTS.get(key)
     return _make(key) if host is None else host
 
 
 def statics_for(key: str) -> Any:
     """The parameters, and what they decide, of whoever a call of this key would run on."""
     caller = caller_of(key)
-    host = _HOSTS.get(key) if caller is None else caller.op
+    host = HOSTS.get(key) if caller is None else caller.op
     return (_make(key) if host is None else host)._construction.statics
 
 
 def _make(key: str) -> Any:
     with _LOCK:
-        host = _HOSTS.get(key)
+        host = HOSTS.get(key)
         if host is not None:
             return host
         place = _ANCHORS.get(key)
         held = None if place is None else place()
         op = None if held is None else held.made_for()
         host = _from_key(key) if op is None else _from_instance(op)
-        _HOSTS[key] = host
+        HOSTS[key] = host
         if held is None:
             _WITHOUT_INSTANCE[key] = None
             while len(_WITHOUT_INSTANCE) > KEPT:
                 oldest = next(iter(_WITHOUT_INSTANCE))
                 del _WITHOUT_INSTANCE[oldest]
                 if oldest not in _ANCHORS:
-                    _HOSTS.pop(oldest, None)
+                    HOSTS.pop(oldest, None)
         return host
 
 
@@ -179,8 +180,8 @@ def _from_key(key: str) -> Any:
 def forget_op(op: str) -> None:
     """Drop the hosts of an op whose class is defined anew."""
     with _LOCK:
-        for key in [key for key in _HOSTS if json.loads(key)[0] == op]:
-            del _HOSTS[key]
+        for key in [key for key in HOSTS if json.loads(key)[0] == op]:
+            del HOSTS[key]
             _WITHOUT_INSTANCE.pop(key, None)
 
 
