@@ -18,7 +18,12 @@ from tileops_core import ops
 REPRESENTATIVES = compile_cases.representatives()
 OPTIONAL = compile_cases.with_optional_inputs()
 EMPTY = compile_cases.empty()
-ASKED = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+ASKED = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_dynamic",
+)
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 each = pytest.mark.parametrize("call", REPRESENTATIVES, ids=lambda c: c.id)
@@ -43,7 +48,9 @@ def as_tuple(result):
 def copied(tensors):
     """Tensors of their own that lie in the same way."""
     return [
-        x if x is None else torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x)
+        x
+        if x is None
+        else torch.empty_strided(x.shape, x.stride(), dtype=x.dtype).copy_(x)
         if 0 not in x.stride()
         else x
         for x in tensors
@@ -101,7 +108,9 @@ def test_every_choice_of_optional_inputs_is_found():
     for op, cls in OPS.items():
         for tensor in cls._plan.signature.inputs:
             if tensor.optional is True:
-                passed = {c.case.inputs[tensor.name] is not None for c in OPTIONAL if c.case.op == op}
+                passed = {
+                    c.case.inputs[tensor.name] is not None for c in OPTIONAL if c.case.op == op
+                }
                 assert passed == {True, False}, (op, tensor.name)
 
 
@@ -132,9 +141,7 @@ def test_every_choice_of_optional_inputs_computes_the_same(call, backend):
 
 
 @each_empty
-@pytest.mark.parametrize(
-    "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_nothing_at_all_computes_the_same(call, backend):
     compare_compiled(call, call.tensors(), backend)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import ClassVar
 
 import pytest
 import torch
@@ -244,9 +245,7 @@ def test_every_effect_is_as_in_eager_mode(backend, name, params, arguments):
             results.append((result, tensors, bumped, own))
     eager, compiled = results
     assert compiled[2:] == eager[2:]
-    for one, other in zip(
-        (*eager[0], *eager[1]), (*compiled[0], *compiled[1]), strict=True
-    ):
+    for one, other in zip((*eager[0], *eager[1]), (*compiled[0], *compiled[1]), strict=True):
         assert (one is None and other is None) or torch.equal(one, other)
 
 
@@ -301,7 +300,7 @@ def test_a_failing_kernel_in_a_graph_leaves_the_op_as_an_eager_one_does(backend)
     with served(build=switch.build) as op:
         compiled = whole(op, backend)
         for _ in range(2):
-            with pytest.raises(BackendError, match="ProbeFwdOp: target 'acme'.*returned None"):
+            with pytest.raises(BackendError, match=r"ProbeFwdOp: target 'acme'.*returned None"):
                 compiled(small())
             assert op.serving_target is None
             with pytest.raises(RuntimeError, match="no call"):
@@ -483,7 +482,7 @@ def test_a_composite_is_traced_through_its_forward():
     tensor = {"dtype": "T", "shape": "[M, N]"}
 
     class TwiceFwdOp(Op):
-        spec = {
+        spec: ClassVar = {
             "family": "probe",
             "status": "implemented",
             "signature": {
@@ -521,7 +520,9 @@ def test_an_op_names_its_operators():
 def test_two_ops_whose_operators_would_have_one_name_are_refused():
     """CMP-14"""
     op_class("ProbeFwdOp")
-    with pytest.raises(TypeError, match=r"PROBEFwdOp would have the operator .*probe_fwd, as ProbeFwdOp has"):
+    with pytest.raises(
+        TypeError, match=r"PROBEFwdOp would have the operator .*probe_fwd, as ProbeFwdOp has"
+    ):
         op_class("PROBEFwdOp", spec=faulty.SPECS["ProbeFwdOp"])
 
 

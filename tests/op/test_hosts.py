@@ -227,7 +227,7 @@ def test_a_key_of_an_entry_that_has_changed_is_refused():
 
 
 def test_a_key_whose_op_nobody_defines_is_refused():
-    with pytest.raises(StaleGraphError, match="UnheardOfFwdOp: .*no class is defined"):
+    with pytest.raises(StaleGraphError, match=r"UnheardOfFwdOp: .*no class is defined"):
         norm(key_of("UnheardOfFwdOp"), small(), None)
 
 
@@ -248,7 +248,9 @@ def test_an_op_whose_key_no_text_names_works_in_graphs_while_it_lives():
         del op
         torch._dynamo.reset()
         gc.collect()
-        with pytest.raises(StaleGraphError, match="an instance that holds .*that instance is gone"):
+        with pytest.raises(
+            StaleGraphError, match=r"an instance that holds .*that instance is gone"
+        ):
             run(key, small())
 
 

@@ -223,4 +223,3 @@ def lying(call: Call, layout: Callable[[torch.Tensor], torch.Tensor]) -> list[An
 def names_of_all_operators() -> set[str]:
     """The operators of the library's own ops."""
     return {name for name in OPERATORS if name.startswith(f"{LIBRARY}::")}
-

@@ -60,7 +60,7 @@ class TorchOperator:
         "shapes",
         "slices",
     )
-    run: FunctionType
+    run: Any
 
     def __init__(self, namespace: str, op: str, schema: str) -> None:
         self.qualname = f"{namespace}::{schema.partition('(')[0]}"
@@ -69,7 +69,8 @@ class TorchOperator:
         self._overload: Any = None
         self._raw: Any = None
         self.autograd: Callable[..., Any] = lambda *args: self._loaded().autograd(*args)
-        self.run = FunctionType(_run_loaded.__code__, {"_operator": self})
+        run: Any = FunctionType(_run_loaded.__code__, {"_operator": self})
+        self.run = run
         self.shapes: Callable[..., Any] = lambda *args: self._loaded().shapes(*args)
         self.slices: Callable[..., Any] = lambda *args: self._loaded().slices(*args)
 
@@ -153,6 +154,11 @@ _LIBRARIES: dict[tuple[str, str], Any] = {}
 # By namespace and op. Torch forgets operators when their library object goes.
 
 
+def _library(namespace: str) -> Any:
+    """Torch's handle of operators in a namespace; many such fragments make one up."""
+    return torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
+
+
 def define(namespace: str, op: str, schemas: Iterable[str]) -> None:
     """Define an op's operators and their twins, in place of any that it has.
 
@@ -164,8 +170,7 @@ def define(namespace: str, op: str, schemas: Iterable[str]) -> None:
     if _LIBRARIES.pop((namespace, op), None) is not None:
         for qualname in [q for q, o in OPERATORS.items() if o.op == op]:
             del OPERATORS[qualname]
-    # A fragment: many of them make up a namespace.
-    library = _LIBRARIES[namespace, op] = torch.library.Library(namespace, "FRAGMENT")
+    library = _LIBRARIES[namespace, op] = _library(namespace)
     for schema in schemas:
         _define(library, namespace, op, schema)
 
@@ -215,7 +220,7 @@ for _op, _schemas in _packaged().items():
     define(LIBRARY, _op, _schemas)
 
 # What the gradient depends on is among the arguments, or compilers would move it into the forward.
-_shared = _LIBRARIES[LIBRARY, ""] = torch.library.Library(LIBRARY, "FRAGMENT")
+_shared = _LIBRARIES[LIBRARY, ""] = _library(LIBRARY)
 _shared.define(
     "no_backward(str op, Tensor[] grads, SymInt[] size, ScalarType dtype, Device device) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),

@@ -73,6 +73,7 @@ compiling: Callable[[], bool] = getattr(
 )
 """Whether dynamo reads this code instead of running it; it takes the answer for a constant."""
 
+
 def functionalizing() -> bool:
     """Whether ``torch.func.functionalize`` is the innermost transform."""
     level: Any = functorch_level()
@@ -160,7 +161,7 @@ def vmapped(rule: Callable[..., Any], operator: Callable[[], Any]) -> Callable[.
         from torch._functorch.autograd_function import custom_function_call_vmap_helper
         from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 
-        interpreter = retrieve_current_functorch_interpreter()
+        interpreter: Any = retrieve_current_functorch_interpreter()
         return custom_function_call_vmap_helper(interpreter, rule, operator(), *args)
 
     return kernel

@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.syntax import Syntax
 
+from tileops_core import ops
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.call.emit_call import emit_call
 from tileops_core.cli.group import one_of
@@ -33,8 +34,7 @@ def show(op: str, plan: bool, as_json: bool) -> None:
     one_of("op", op, list(seen.entries))
     signature = seen.entries[op].signature()
     if plan:
-        generated = build_plan(signature)
-        _print_plan(f"{generated.source}\n{emit_call(generated)[2]}", op, as_json)
+        _print_plan(_generated(signature), op, as_json)
         return
     tell_failures(seen)
     facts = _facts(signature, seen)
@@ -42,6 +42,15 @@ def show(op: str, plan: bool, as_json: bool) -> None:
         print_json(facts)
     else:
         _print(facts)
+
+
+def _generated(signature: Signature) -> str:
+    """The code made from an entry; without operators for graphs where no class has the op yet."""
+    if signature.status == "implemented":
+        cls = getattr(ops, signature.op)
+        return f"{cls._plan.source}\n{cls._call_source}"
+    plan = build_plan(signature)
+    return f"{plan.source}\n{emit_call(plan).source}"
 
 
 def _print_plan(source: str, op: str, as_json: bool) -> None:

@@ -12,7 +12,6 @@ from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.kinds import AdtKind, DTypeKind, MaybeKind
 from tileops_core.signature.model import REQUIRED, Param, Signature
 
-
 CONSTRUCTED = "an op is constructed in compiled code; construct it once, outside, and call it there"
 
 
@@ -97,4 +96,3 @@ def _docstring(params: tuple[Param, ...]) -> str:
     lines.append("    target: who computes: a target's or a backend's name, BUILTIN, or None for")
     lines.append("        the process default, then whoever claims the call's device.")
     return "\n".join(lines)
-

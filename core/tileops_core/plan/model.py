@@ -67,7 +67,9 @@ class Plan:
     def __reduce__(self) -> tuple[Any, ...]:
         module, name = self.home or ("", "")
         if getattr(getattr(sys.modules.get(module), name, None), "_plan", None) is not self:
-            raise PicklingError(f"{self.op}: no module has its class, so no record of it is pickled")
+            raise PicklingError(
+                f"{self.op}: no module has its class, so no record of it is pickled"
+            )
         return plan_at, (module, name, self.signature.entry_hash)
 
     @property
