@@ -564,3 +564,56 @@ def test_an_operator_lives_on_when_its_class_was_made_in_a_function():
     gc.collect()
     assert torch.equal(op(small()), small() * 2)
     assert torch.equal(whole(GELUFwdOp())(small()), GELUFwdOp()(small()))
+
+
+@each_backend
+def test_a_random_op_is_called_as_often_as_it_stands_there(backend):
+    """CMP-19: a compiler may leave out the second of two equal calls, but not of random ones."""
+    spec = {
+        **faulty.SPECS["ProbeFwdOp"],
+        "signature": {
+            **faulty.SPECS["ProbeFwdOp"]["signature"],
+            "params": {"seed": {"type": "int | None", "default": None}},
+        },
+    }
+
+    def build(x, *, seed):
+        return lambda x: x + torch.rand(x.shape)
+
+    with target(build, op="NoiseFwdOp"):
+        op = op_class("NoiseFwdOp", spec=spec)(target="acme")
+        compiled = whole(lambda x: (op(x), op(x)), backend)
+        one, two = compiled(small())
+        assert not torch.equal(one, two)
+        torch.manual_seed(7)
+        one = compiled(small())[0]
+        torch.manual_seed(7)
+        assert torch.equal(compiled(small())[0], one)
+    tags = torch.ops.tileops_external.probe_noise_fwd.default.tags
+    assert torch.Tag.nondeterministic_seeded in tags
+    tags = torch.ops.tileops_core.rms_norm_fwd.default.tags
+    assert torch.Tag.nondeterministic_seeded not in tags
+
+
+def test_an_operator_may_depend_on_what_only_the_tensors_tell():
+    spec = {
+        **faulty.SPECS["ProbeFwdOp"],
+        "signature": {
+            **faulty.SPECS["ProbeFwdOp"]["signature"],
+            "outputs": {
+                "y": {"dtype": "T", "shape": "[M, N]"},
+                "sums": {"dtype": "T", "shape": "[M]", "nullable": "N < 5"},
+            },
+        },
+    }
+
+    def build(x):
+        return lambda x: (x * 2, None if x.shape[1] < 5 else x.sum(1))
+
+    with target(build, op="SumsFwdOp"):
+        op = op_class("SumsFwdOp", spec=spec)(target="acme")
+        compiled = torch.compile(op, backend="eager")
+        for width in (4, 6):
+            y, sums = compiled(small(3, width))
+            assert torch.equal(y, small(3, width) * 2)
+            assert (sums is None) == (width < 5)

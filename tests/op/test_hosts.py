@@ -10,7 +10,7 @@ import weakref
 import pytest
 import torch
 from call_support import Switch, good, op_class, served, small, target
-from graphs import fresh, whole
+from graphs import fresh, graphs, whole
 
 from tileops_core.errors import StaleGraphError
 from tileops_core.op import hosts
@@ -292,3 +292,30 @@ def test_a_graph_compiled_for_one_target_does_not_serve_another():
         compiled(op, a, b)
         assert op.serving_target == ("reference" if op.target else op.serving_target)
     assert GEMMFwdOp()._key != GEMMFwdOp(target="reference")._key
+
+
+def test_an_op_that_holds_a_tensor_works_in_graphs_while_it_lives():
+    from hard_ops import answering
+
+    factors = torch.arange(1.0, 5.0)
+    with answering("LongRoPEFwdOp", rescale_factors=factors) as (op, seen):
+        key, x = op._key, torch.ones(5, 8)
+        assert whole(op)(x).shape == (5, 8)
+        assert torch.equal(seen.named["rescale_factors"], factors)
+        run = torch.ops.tileops_external.hard_long_rope_fwd
+        del op
+        torch._dynamo.reset()
+        gc.collect()
+        assert hosts.known_host(key) is None
+        with pytest.raises(StaleGraphError, match="LongRoPEFwdOp: .*Tensor of its own"):
+            run(key, x)
+
+
+def test_equal_ops_that_hold_tensors_have_graphs_of_their_own():
+    from hard_ops import answering
+
+    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
+        compiled = whole(lambda op, x: op(x))
+        for each in (op, type(op)(rescale_factors=torch.ones(4), target="acme"), op):
+            compiled(each, torch.ones(5, 8))
+        assert graphs() == 2

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tileops_core.call.torch_private import ordinary_state, vmapped
+from tileops_core.call.torch_private import add_vmap_rule, ordinary_state
 
 if TYPE_CHECKING:
     from tileops_core.plan.model import Plan
@@ -159,33 +159,40 @@ def _library(namespace: str) -> Any:
     return torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
 
 
-def define(namespace: str, op: str, schemas: Iterable[str]) -> None:
+def define(
+    namespace: str, op: str, schemas: Iterable[str], *, random: bool = False
+) -> None:
     """Define an op's operators and their twins, in place of any that it has.
 
     Args:
         namespace: the namespace that they go to.
         op: the op's name.
         schemas: an operator's schema each, without the namespace.
+        random: whether equal calls may differ, so that compilers must make each of them.
     """
     if _LIBRARIES.pop((namespace, op), None) is not None:
         for qualname in [q for q, o in OPERATORS.items() if o.op == op]:
             del OPERATORS[qualname]
     library = _LIBRARIES[namespace, op] = _library(namespace)
+    tags = (*_TAGS, torch.Tag.nondeterministic_seeded) if random else _TAGS
     for schema in schemas:
-        _define(library, namespace, op, schema)
+        _define(library, namespace, op, schema, tags)
 
 
-def _define(library: Any, namespace: str, op: str, schema: str) -> None:
+def _define(
+    library: Any, namespace: str, op: str, schema: str, tags: tuple[torch.Tag, ...]
+) -> None:
     name, paren, rest = schema.partition("(")
     operator = OPERATORS[f"{namespace}::{name}"] = TorchOperator(namespace, op, schema)
     twin = f"{name}_raw"
-    library.define(schema, tags=_TAGS)
-    library.define(f"{twin}{paren}{rest}", tags=_TAGS)
+    library.define(schema, tags=tags)
+    library.define(f"{twin}{paren}{rest}", tags=tags)
     library.impl(name, lambda *args: operator.autograd(*args), "Autograd")
     # Autograd has no part in calls of inference mode.
     library.impl(name, lambda *args: operator.raw(*args), "CompositeExplicitAutograd")
-    rule = vmapped(lambda *args: operator.slices(*args), lambda: operator.overload)
-    library.impl(name, rule, "FuncTorchBatched", with_keyset=True)
+    add_vmap_rule(
+        library, operator.qualname, lambda *args: operator.slices(*args), lambda: operator.overload
+    )
     library.impl(twin, torch.library.fallthrough_kernel, "Autograd")
     library.impl(twin, operator.run, "CompositeExplicitAutograd")
     library.impl(twin, lambda *args: operator.shapes(*args), "Meta")
@@ -208,16 +215,16 @@ def _gradient_shape(
     return torch.empty(size, dtype=dtype, device="meta")
 
 
-def _packaged() -> dict[str, list[str]]:
-    """The schemas of the library's operators by op, generated from the manifest."""
+def _define_packaged() -> None:
+    """Define the library's operators, which are generated from the manifest."""
     data = pkgutil.get_data("tileops_core.ops", "_operators.json")
     assert data is not None
-    schemas: dict[str, list[str]] = json.loads(data)["schemas"]
-    return schemas
+    packaged = json.loads(data)
+    for op, schemas in packaged["schemas"].items():
+        define(LIBRARY, op, schemas, random=op in packaged["random"])
 
 
-for _op, _schemas in _packaged().items():
-    define(LIBRARY, _op, _schemas)
+_define_packaged()
 
 # What the gradient depends on is among the arguments, or compilers would move it into the forward.
 _shared = _LIBRARIES[LIBRARY, ""] = _library(LIBRARY)

@@ -22,7 +22,7 @@ from tileops_core.call.writes import check_out
 from tileops_core.errors import SignatureError
 from tileops_core.op.hosts import HOSTS, op_for, statics_for
 from tileops_core.plan.model import Plan
-from tileops_core.signature.operators import operators
+from tileops_core.signature.operators import is_random, operators
 
 
 def install(cls: Any, plan: Plan, *, own: bool) -> CallCode:
@@ -57,7 +57,7 @@ def _bound(plan: Plan, *, own: bool) -> list[Bound]:
     schemas = [branch.schema for branch in branches]
     if schemas != [OPERATORS[name].schema for name in names if name in OPERATORS]:
         # Of another library, or a module that runs again and has changed its entry.
-        define(namespace, plan.op, schemas)
+        define(namespace, plan.op, schemas, random=is_random(plan.signature))
     return [
         Bound(plan, branch, OPERATORS[name]) for name, branch in zip(names, branches, strict=True)
     ]

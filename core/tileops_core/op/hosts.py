@@ -50,7 +50,7 @@ _ANCHORS: dict[str, _Place] = {}
 HOSTS: dict[str, Any] = {}
 """The hosts there are, by key."""
 _WITHOUT_INSTANCE: dict[str, None] = {}
-# Re-entrant: a host's constructor, and a finalizer that runs meanwhile, may make ops.
+# Re-entrant: a finalizer that runs meanwhile may make ops.
 _LOCK = threading.RLock()
 
 
@@ -118,16 +118,14 @@ def statics_for(key: str) -> Any:
 
 
 def _make(key: str) -> Any:
+    place = _ANCHORS.get(key)
+    held = None if place is None else place()
+    op = None if held is None else held.made_for()
+    # Not under the lock: a constructor is other people's code, and may import.
+    made = _from_key(key) if op is None else _from_instance(op)
     with _LOCK:
-        host = HOSTS.get(key)
-        if host is not None:
-            return host
-        place = _ANCHORS.get(key)
-        held = None if place is None else place()
-        op = None if held is None else held.made_for()
-        host = _from_key(key) if op is None else _from_instance(op)
-        HOSTS[key] = host
-        if held is None:
+        host = HOSTS.setdefault(key, made)
+        if key not in _ANCHORS:
             _WITHOUT_INSTANCE[key] = None
             while len(_WITHOUT_INSTANCE) > KEPT:
                 oldest = next(iter(_WITHOUT_INSTANCE))
@@ -152,7 +150,8 @@ def _from_key(key: str) -> Any:
     """An op constructed anew from what its key says."""
     parts = json.loads(key)
     name, digits = parts[0], parts[3]
-    cls = _class_of(name)
+    with ordinary_state():  # what is imported outlives this call, and the modes around it
+        cls = _class_of(name)
     plan = cls._plan
     if digits != plan.signature.entry_hash:
         raise StaleGraphError(
@@ -170,7 +169,6 @@ def _from_key(key: str) -> Any:
             op=name,
         ) from None
     with ordinary_state():
-        # It outlives this call, and the modes that are active around it.
         host = cls(**arguments)
     # Not to be kept in the table of keys in use by what that table keeps.
     host._construction = attrs.evolve(host._construction, anchor=None)

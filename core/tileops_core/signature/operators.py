@@ -72,6 +72,11 @@ def has_boundary(signature: Signature) -> bool:
     return bool(signature.inputs) and signature.composition is None
 
 
+def is_random(signature: Signature) -> bool:
+    """Whether two equal calls may give different results; such an op takes a ``seed``."""
+    return any(param.name == "seed" for param in signature.params)
+
+
 def operator_name(signature: Signature) -> str:
     """``norm_layer_norm_fwd`` without the part that the family and the class share."""
     words = "_".join(_WORD.findall(signature.op.removesuffix("Op"))).lower()
