@@ -170,7 +170,8 @@ class CallEmitter:
 
     # -- the body -------------------------------------------------------------------------
 
-    def _body(self) -> None:
+    def write_body(self) -> None:
+        """Write what follows when the tensors are plain: from the call's key to its result."""
         w = self.writer
         with w.block("try:"):
             with w.block("_key = ("):
@@ -284,10 +285,10 @@ class CallEmitter:
                 else:
                     w.line(f"return traced({', '.join(['self', *self._names])})")
             self._predicate()
-            self._body()
+            self.write_body()
         w.line("")
         with w.block(f"def node({', '.join(['self', *self._names])}):"):
-            self._body()
+            self.write_body()
 
     def emit_untraced(self) -> None:
         """Write what dynamo reads of an op without operators: a composite's body, which calls its
@@ -331,7 +332,7 @@ def emit_call(plan: Plan, bound: Sequence[Bound] = (), hosts: Hosts | None = Non
     emitter.emit(operators)
     w.line("")
     if operators:
-        operators.emit()
+        operators.emit(emitter.write_body)
     else:
         emitter.emit_untraced()
     functions = compile_source(w, f"<tileops call {plan.op}>")

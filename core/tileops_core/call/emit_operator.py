@@ -65,12 +65,12 @@ class OperatorEmitter:
             w.use(f"_bound_{i}", one)
             w.use(f"_operator_{i}", one.torch)
 
-    def emit(self) -> None:
-        """Write all of them."""
+    def emit(self, body: Callable[[], None]) -> None:
+        """Write all of them; ``body`` writes that of the node."""
         self._traced()
         for i, bound in enumerate(self.bound):
             self.writer.line("")
-            self._run(i, bound)
+            self._run(i, bound, body)
             self.writer.line("")
             self._autograd(i, bound)
 
@@ -192,28 +192,39 @@ class OperatorEmitter:
     def _inputs(self) -> str:
         return "(" + "".join(f"{name}, " for name in self._names) + ")"
 
-    def _run(self, number: int, bound: Bound) -> None:
+    def _run(self, number: int, bound: Bound, body: Callable[[], None]) -> None:
         w, branch = self.writer, bound.branch
-        given = [*self._names, *(["out"] if branch.out else [])]
+        outputs = self.signature.outputs
         with w.block(f"def run_{number}({self._arguments(bound)}):"):
-            w.line("_op = None if _callers else _hosts.get(_key)")
-            with w.block("if _op is None:"):
-                w.line("_op = _op_for(_key)")
+            w.line("self = None if _callers else _hosts.get(_key)")
+            with w.block("if self is None:"):
+                w.line("self = _op_for(_key)")
             tests = ["_grad_on()", "_autocast()", "_watching", "_forward_ad._current_level >= 0"]
             tests += [self._odd(t.name, t.name in branch.written) for t in self.signature.inputs]
             tests += [self._odd("out", True)] if branch.out else []
+            out = "out" if branch.out else "None"
             with w.block(f"if {' or '.join(tests)}:"):
-                w.line(f"_result = _odd(_op, {self._inputs()}, {'out' if branch.out else 'None'})")
-            with w.block("else:"):
-                if self.takes_out and not branch.out:
-                    given.append("None")
-                w.line(f"_result = node(_op, {', '.join(given)})")
-            if not bound.fresh:
+                w.line(f"_result = _odd(self, {self._inputs()}, {out})")
+                self._fresh(bound)
+            if self.takes_out and not branch.out:
+                w.line("out = None")
+            if len(bound.fresh) == len(outputs):
+                # Not a call of the node: while a graph runs, calls in Python cost twice as much.
+                body()
                 return
-            if len(self.signature.outputs) == 1 or len(bound.fresh) == len(self.signature.outputs):
-                w.line("return _result")
-            else:
-                w.line(f"return {', '.join(f'_result[{i}]' for i in bound.fresh)}")
+            given = [*self._names, *(["out"] if self.takes_out else [])]
+            w.line(f"_result = node(self, {', '.join(given)})")
+            self._fresh(bound)
+
+    def _fresh(self, bound: Bound) -> None:
+        """Return those of the op's results that the operator makes."""
+        fresh, outputs = bound.fresh, self.signature.outputs
+        if not fresh:
+            self.writer.line("return None")
+        elif len(fresh) == len(outputs):
+            self.writer.line("return _result")
+        else:
+            self.writer.line(f"return {', '.join(f'_result[{i}]' for i in fresh)}")
 
     def _odd(self, name: str, there: bool) -> str:
         """A test that is true for a tensor that is none of torch's own classes."""
