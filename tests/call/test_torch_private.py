@@ -165,6 +165,17 @@ def test_an_operator_gets_a_rule_for_vmap(private, request):
     assert seen == [(2, (None, 1), "k")]
 
 
+def test_operators_are_forgotten_while_somebody_holds_their_handle():
+    library = torch.library.Library("tileops_private_test", "FRAGMENT")
+    library.define("forgotten(Tensor x) -> Tensor")
+    assert hasattr(torch.ops.tileops_private_test, "forgotten")
+    torch_private.forget_operators(library)
+    again = torch.library.Library("tileops_private_test", "FRAGMENT")
+    again.define("forgotten(Tensor x, Tensor y) -> Tensor")
+    torch_private.forget_operators(again)
+    torch_private.forget_operators(object())
+
+
 def test_what_fx_traces_is_told_from_tensors():
     seen = []
 

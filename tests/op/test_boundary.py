@@ -593,27 +593,3 @@ def test_a_random_op_is_called_as_often_as_it_stands_there(backend):
     assert torch.Tag.nondeterministic_seeded in tags
     tags = torch.ops.tileops_core.rms_norm_fwd.default.tags
     assert torch.Tag.nondeterministic_seeded not in tags
-
-
-def test_an_operator_may_depend_on_what_only_the_tensors_tell():
-    spec = {
-        **faulty.SPECS["ProbeFwdOp"],
-        "signature": {
-            **faulty.SPECS["ProbeFwdOp"]["signature"],
-            "outputs": {
-                "y": {"dtype": "T", "shape": "[M, N]"},
-                "sums": {"dtype": "T", "shape": "[M]", "nullable": "N < 5"},
-            },
-        },
-    }
-
-    def build(x):
-        return lambda x: (x * 2, None if x.shape[1] < 5 else x.sum(1))
-
-    with target(build, op="SumsFwdOp"):
-        op = op_class("SumsFwdOp", spec=spec)(target="acme")
-        compiled = torch.compile(op, backend="eager")
-        for width in (4, 6):
-            y, sums = compiled(small(3, width))
-            assert torch.equal(y, small(3, width) * 2)
-            assert (sums is None) == (width < 5)

@@ -106,8 +106,8 @@ class OperatorEmitter:
         overload = self.writer.use(f"_overload_{self.bound.index(bound)}", bound.torch.overload)
         call = f"{overload}({', '.join(arguments)})"
         outputs = self.signature.outputs
-        if len(bound.fresh) == len(outputs):
-            w.line(f"return {call}" if outputs else call)
+        if len(bound.fresh) == len(outputs) > 0:
+            w.line(f"return {call}")
             return
         w.line(f"_new = {call}" if bound.fresh else call)
         new = ["_new"] if len(bound.fresh) == 1 else [f"_new[{i}]" for i in range(len(bound.fresh))]
@@ -120,7 +120,7 @@ class OperatorEmitter:
                 results.append("None")
             else:
                 results.append("out" if branch.out and output.buffer else str(output.alias))
-        w.line(f"return {', '.join(results)}")
+        w.line(f"return {', '.join(results) or 'None'}")
 
     def _effects(self) -> dict[str, str]:
         """Write what decides the branch; gives the local that says whether an effect occurs.
@@ -166,15 +166,6 @@ class OperatorEmitter:
         params = {p.name for p in self.signature.params}
         for name in sorted(read & params):
             w.line(f"{name} = self.{name}")
-        facts = [n for n in self.plan.fact_names if n in read and n not in self.plan.static_names]
-        if facts:
-            # Only the tensors tell; then dynamo reads the checks too.
-            w.use("_check", self.plan.check)
-            arguments = ", ".join(["self._construction.statics", *self._names])
-            w.line(f"_facts = _check({arguments})")
-            for name in facts:
-                w.line(f"{name} = _facts[{self.plan.fact_names.index(name)}]")
-            return
         for let in self.signature.lets:
             if let.name in read:
                 w.line(f"{let.name} = {self.expressions.write(let.expr)}")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tileops_core.call.torch_private import add_vmap_rule, ordinary_state
+from tileops_core.call.torch_private import add_vmap_rule, forget_operators, ordinary_state
 
 if TYPE_CHECKING:
     from tileops_core.plan.model import Plan
@@ -170,9 +170,11 @@ def define(
         schemas: an operator's schema each, without the namespace.
         random: whether equal calls may differ, so that compilers must make each of them.
     """
-    if _LIBRARIES.pop((namespace, op), None) is not None:
+    former = _LIBRARIES.pop((namespace, op), None)
+    if former is not None:
         for qualname in [q for q, o in OPERATORS.items() if o.op == op]:
             del OPERATORS[qualname]
+        forget_operators(former)
     library = _LIBRARIES[namespace, op] = _library(namespace)
     tags = (*_TAGS, torch.Tag.nondeterministic_seeded) if random else _TAGS
     for schema in schemas:

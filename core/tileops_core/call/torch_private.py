@@ -147,6 +147,15 @@ def ordinary_state() -> Iterator[None]:
             yield
 
 
+def forget_operators(library: Any) -> None:
+    """Take operators back from torch, which else happens when the last reference to ``library``,
+    their handle, goes; the frames of an exception may hold one for long.
+    """
+    destroy = getattr(library, "_destroy", None)
+    if destroy is not None:
+        destroy()
+
+
 def add_vmap_rule(
     library: Any, qualname: str, rule: Callable[..., Any], operator: Callable[[], Any]
 ) -> None:

@@ -118,7 +118,8 @@ def _writes(item: Input, branches: Branches, given: Given) -> bool:
 
 def _arguments(signature: Signature, written: tuple[str, ...], out: bool) -> str:
     aliases = iter("abcdefghijklmnopqrstuvwxyz")
-    parts = ["str key"]
+    # The instance's key; no input may have the same name.
+    parts = ["str op_key" if any(i.name == "key" for i in signature.inputs) else "str key"]
     for item in signature.inputs:
         alias = f"({next(aliases)}!)" if item.name in written else ""
         optional = "?" if item.optional is not False and not alias else ""
