@@ -236,7 +236,7 @@ def test_no_fake_tensor_stays_with_an_op():
     with FakeTensorMode():
         op(torch.ones(2, 4), torch.ones(4))
     gc.collect()
-    assert sum(type(o) is FakeTensor for o in gc.get_objects()) == before
+    assert sum(type(o) is FakeTensor for o in gc.get_objects()) <= before
     assert torch.equal(op(torch.ones(2, 4)), RMSNormFwdOp((4,))(torch.ones(2, 4)))
 
 
