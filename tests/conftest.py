@@ -42,9 +42,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_hosts_of_other_tests() -> Iterator[None]:
-    """Forget who ran the calls of other tests' graphs: equal ops have equal keys, also over tests."""
+    """Forget who ran the calls of graphs: equal ops have equal keys, in other tests too."""
     yield
     hosts = sys.modules.get("tileops_core.op.hosts")
     if hosts is not None:
-        hosts._HOSTS.clear()
+        hosts.HOSTS.clear()
         hosts._WITHOUT_INSTANCE.clear()

@@ -11,7 +11,10 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
 
 _OPERATORS = "tileops_core.call.torch_operators"
 
@@ -34,7 +37,7 @@ class _Finder:
         for finder in sys.meta_path:
             spec = None if finder is self else finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
-                spec.loader = _Loader(spec.loader, self)
+                spec.loader = cast("Loader", _Loader(spec.loader, self))
                 return spec
         return None
 
@@ -57,7 +60,7 @@ class _Loader:
     def exec_module(self, module: ModuleType) -> None:
         """Run torch, and leave no trace of having been here."""
         if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)  # type: ignore[arg-type]
+            sys.meta_path.remove(self._finder)
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)

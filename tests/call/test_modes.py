@@ -231,10 +231,12 @@ def test_a_fake_call_between_real_ones_changes_nothing(warmed):
 def test_no_fake_tensor_stays_with_an_op():
     """CMP-16"""
     op = RMSNormFwdOp((4,))
+    gc.collect()
+    before = sum(type(o) is FakeTensor for o in gc.get_objects())
     with FakeTensorMode():
         op(torch.ones(2, 4), torch.ones(4))
     gc.collect()
-    assert not any(type(o) is FakeTensor for o in gc.get_objects())
+    assert sum(type(o) is FakeTensor for o in gc.get_objects()) <= before
     assert torch.equal(op(torch.ones(2, 4)), RMSNormFwdOp((4,))(torch.ones(2, 4)))
 
 

@@ -127,7 +127,7 @@ else:
 def test_an_operator_whose_class_nobody_defines_says_so():
     define("tileops_test", "OrphanFwdOp", ["orphan(str key, Tensor x) -> Tensor"])
     try:
-        with pytest.raises(RuntimeError, match="OrphanFwdOp: .*import the module that defines it"):
+        with pytest.raises(RuntimeError, match=r"OrphanFwdOp: .*import the module that defines it"):
             torch.ops.tileops_test.orphan("[]", small())
     finally:
         define("tileops_test", "OrphanFwdOp", [])

@@ -18,6 +18,12 @@ from tileops_core import ops
 REPRESENTATIVES = compile_cases.representatives()
 OPTIONAL = compile_cases.with_optional_inputs()
 EMPTY = compile_cases.empty()
+ASKED = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_dynamic",
+)
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 each = pytest.mark.parametrize("call", REPRESENTATIVES, ids=lambda c: c.id)
@@ -73,9 +79,11 @@ def same_with_nan(one, other):
 
 
 def ask_opcheck(call, tensors):
-    op = call.op()
+    op, asked = call.op(), list(ASKED)
+    if any(x is not None and x.dtype.itemsize == 1 and x.is_floating_point() for x in tensors):
+        asked.remove("test_schema")  # it compares what torch cannot compare in float8
     for overload in (call.torch.overload, call.torch.raw):
-        told = torch.library.opcheck(overload, (op._key, *copied(tensors)))
+        told = torch.library.opcheck(overload, (op._key, *copied(tensors)), test_utils=asked)
         assert set(told.values()) == {"SUCCESS"}
 
 

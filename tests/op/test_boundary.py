@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import ClassVar
 
 import pytest
 import torch
@@ -299,7 +300,7 @@ def test_a_failing_kernel_in_a_graph_leaves_the_op_as_an_eager_one_does(backend)
     with served(build=switch.build) as op:
         compiled = whole(op, backend)
         for _ in range(2):
-            with pytest.raises(BackendError, match="ProbeFwdOp: target 'acme'.*returned None"):
+            with pytest.raises(BackendError, match=r"ProbeFwdOp: target 'acme'.*returned None"):
                 compiled(small())
             assert op.serving_target is None
             with pytest.raises(RuntimeError, match="no call"):
@@ -481,7 +482,7 @@ def test_a_composite_is_traced_through_its_forward():
     tensor = {"dtype": "T", "shape": "[M, N]"}
 
     class TwiceFwdOp(Op):
-        spec = {
+        spec: ClassVar = {
             "family": "probe",
             "status": "implemented",
             "signature": {
@@ -564,3 +565,32 @@ def test_an_operator_lives_on_when_its_class_was_made_in_a_function():
     gc.collect()
     assert torch.equal(op(small()), small() * 2)
     assert torch.equal(whole(GELUFwdOp())(small()), GELUFwdOp()(small()))
+
+
+@each_backend
+def test_a_random_op_is_called_as_often_as_it_stands_there(backend):
+    """CMP-19: a compiler may leave out the second of two equal calls, but not of random ones."""
+    spec = {
+        **faulty.SPECS["ProbeFwdOp"],
+        "signature": {
+            **faulty.SPECS["ProbeFwdOp"]["signature"],
+            "params": {"seed": {"type": "int | None", "default": None}},
+        },
+    }
+
+    def build(x, *, seed):
+        return lambda x: x + torch.rand(x.shape)
+
+    with target(build, op="NoiseFwdOp"):
+        op = op_class("NoiseFwdOp", spec=spec)(target="acme")
+        compiled = whole(lambda x: (op(x), op(x)), backend)
+        one, two = compiled(small())
+        assert not torch.equal(one, two)
+        torch.manual_seed(7)
+        one = compiled(small())[0]
+        torch.manual_seed(7)
+        assert torch.equal(compiled(small())[0], one)
+    tags = torch.ops.tileops_external.probe_noise_fwd.default.tags
+    assert torch.Tag.nondeterministic_seeded in tags
+    tags = torch.ops.tileops_core.rms_norm_fwd.default.tags
+    assert torch.Tag.nondeterministic_seeded not in tags

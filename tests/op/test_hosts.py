@@ -10,11 +10,11 @@ import weakref
 import pytest
 import torch
 from call_support import Switch, good, op_class, served, small, target
-from graphs import fresh, whole
+from graphs import fresh, graphs, whole
 
 from tileops_core.errors import StaleGraphError
 from tileops_core.op import hosts
-from tileops_core.ops import AddFwdOp, GEMMFwdOp, RMSNormFwdOp, SumFwdOp
+from tileops_core.ops import AddFwdOp, GEMMFwdOp, RMSNormFwdOp
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 norm = torch.ops.tileops_core.rms_norm_fwd
@@ -135,34 +135,40 @@ def test_a_host_goes_with_the_last_op_of_its_key():
     assert hosts.known_host(key) is None
 
 
+def left_of(keys):
+    """Those of the keys that something is still kept for."""
+    gc.collect()
+    return keys & {*hosts._ANCHORS, *hosts.HOSTS, *hosts._WITHOUT_INSTANCE}
+
+
 def test_thousands_of_ops_leave_nothing():
     """Called, dropped, and met again."""
-    gc.collect()
-    anchors, known = len(hosts._ANCHORS), len(hosts._HOSTS)
-    x = small()
+    x, keys = small(), set()
     for _ in range(2):
         for i in range(2000):
-            op = RMSNormFwdOp((4,), 1e-3 + i)
+            op = RMSNormFwdOp((4,), 1234.5 + i)
+            keys.add(op._key)
             if i % 10 == 0:
-                assert torch.equal(norm(op._key, x, None), op(x))
+                y = norm(op._key, x, None)
+                assert torch.equal(y, op(x))
         del op
-        gc.collect()
-        assert (len(hosts._ANCHORS), len(hosts._HOSTS)) == (anchors, known)
+        assert len(keys) == 2000
+        assert left_of(keys) == set()
 
 
 def test_thousands_of_compiled_ops_leave_nothing():
     def f(op, x):
         return op(x)
 
-    gc.collect()
-    anchors, known = len(hosts._ANCHORS), len(hosts._HOSTS)
+    keys = set()
     for i in range(50):
-        op = SumFwdOp(dim=i % 2, keepdim=bool(i % 3))
-        assert torch.equal(whole(f)(op, small()), op(small()))
+        op = RMSNormFwdOp((4,), 4321.5 + i % 5)
+        keys.add(op._key)
+        y = whole(f)(op, small())
+        assert torch.equal(y, op(small()))
     del op
     torch._dynamo.reset()
-    gc.collect()
-    assert (len(hosts._ANCHORS), len(hosts._HOSTS)) == (anchors, known)
+    assert left_of(keys) == set()
 
 
 def test_hosts_without_an_instance_are_bounded(monkeypatch):
@@ -172,7 +178,7 @@ def test_hosts_without_an_instance_are_bounded(monkeypatch):
         for i, key in enumerate(keys):
             assert torch.equal(norm(key, small(), None), RMSNormFwdOp((4,), 1.0 + i)(small()))
             assert len(hosts._WITHOUT_INSTANCE) <= 5
-    assert sum(key in hosts._HOSTS for key in keys) == 5
+    assert sum(key in hosts.HOSTS for key in keys) == 5
 
 
 def test_a_host_without_an_instance_stays_when_an_instance_comes_and_goes():
@@ -227,7 +233,7 @@ def test_a_key_of_an_entry_that_has_changed_is_refused():
 
 
 def test_a_key_whose_op_nobody_defines_is_refused():
-    with pytest.raises(StaleGraphError, match="UnheardOfFwdOp: .*no class is defined"):
+    with pytest.raises(StaleGraphError, match=r"UnheardOfFwdOp: .*no class is defined"):
         norm(key_of("UnheardOfFwdOp"), small(), None)
 
 
@@ -248,7 +254,9 @@ def test_an_op_whose_key_no_text_names_works_in_graphs_while_it_lives():
         del op
         torch._dynamo.reset()
         gc.collect()
-        with pytest.raises(StaleGraphError, match="an instance that holds .*that instance is gone"):
+        with pytest.raises(
+            StaleGraphError, match=r"an instance that holds .*that instance is gone"
+        ):
             run(key, small())
 
 
@@ -290,3 +298,30 @@ def test_a_graph_compiled_for_one_target_does_not_serve_another():
         compiled(op, a, b)
         assert op.serving_target == ("reference" if op.target else op.serving_target)
     assert GEMMFwdOp()._key != GEMMFwdOp(target="reference")._key
+
+
+def test_an_op_that_holds_a_tensor_works_in_graphs_while_it_lives():
+    from hard_ops import answering
+
+    factors = torch.arange(1.0, 5.0)
+    with answering("LongRoPEFwdOp", rescale_factors=factors) as (op, seen):
+        key, x = op._key, torch.ones(5, 8)
+        assert whole(op)(x).shape == (5, 8)
+        assert torch.equal(seen.named["rescale_factors"], factors)
+        run = torch.ops.tileops_external.hard_long_rope_fwd
+        del op
+        torch._dynamo.reset()
+        gc.collect()
+        assert hosts.known_host(key) is None
+        with pytest.raises(StaleGraphError, match="LongRoPEFwdOp: .*Tensor of its own"):
+            run(key, x)
+
+
+def test_equal_ops_that_hold_tensors_have_graphs_of_their_own():
+    from hard_ops import answering
+
+    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
+        compiled = whole(lambda op, x: op(x))
+        for each in (op, type(op)(rescale_factors=torch.ones(4), target="acme"), op):
+            compiled(each, torch.ones(5, 8))
+        assert graphs() == 2

@@ -121,10 +121,13 @@ def test_a_body_that_takes_whatever_there_is_is_believed():
 
 
 def test_operators_are_there_when_they_are_due():
-    ((code, message),) = faults(compile_op_names=())
-    assert code == "code-operators"
-    assert "some are due" in message
-    assert faults(compile_op_names=("probe",)) == []
+    cls = type("ProbedFwdOp", (Op,), {"spec": ENTRY})
+    assert len(cls.compile_op_names) == 2
+    assert list(validate(cls)) == []
+    cls.compile_op_names = ()
+    (finding,) = validate(cls)
+    assert finding.code == "code-operators"
+    assert "some are due" in finding.message
 
 
 def test_sub_ops_are_the_stages():

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from tileops_core.call import inside, stages
 from tileops_core.call.emit_call import CallCode, CallEmitter, emit_call
+from tileops_core.call.emit_operator import Hosts, OperatorEmitter
 from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.model import Plan
 
 
-def emit(
-    plan: Plan, bound: Sequence[Bound] = (), op_for: Callable[[str], Any] | None = None
-) -> CallCode:
+def emit(plan: Plan, bound: Sequence[Bound] = (), hosts: Hosts | None = None) -> CallCode:
     """The generated functions of an op class.
 
     Args:
         plan: the op's plan.
         bound: its operators, if it has some.
-        op_for: finds the op that an operator's key stands for.
+        hosts: whom their keys stand for.
     """
-    return emit_call(plan, bound, op_for, CompositeEmitter(plan) if plan.composite else None)
+    return emit_call(plan, bound, hosts, CompositeEmitter(plan) if plan.composite else None)
 
 
 class CompositeEmitter(CallEmitter):
@@ -40,8 +38,8 @@ class CompositeEmitter(CallEmitter):
         given = ", ".join(f"{name!r}: {name}" for name in self.plan.metadata)
         return f"_filed(self, _route.record, {{{given}}})"
 
-    def emit(self) -> None:
-        """Write ``__call__`` and the node body."""
+    def emit(self, operators: OperatorEmitter | None = None) -> None:
+        """Write ``__call__`` and the node body; a composite has no operators."""
         w = self.writer
         with w.block(f"def __call__({self._arguments()}):"):
             w.line(f'"""Call {self.plan.op}; see the class."""')
@@ -50,7 +48,7 @@ class CompositeEmitter(CallEmitter):
             w.line(f"return _composite(self, {self._rest()})")
         w.line("")
         with w.block(f"def node({', '.join(['self', *self._names])}):"):
-            self._body()
+            self.write_body()
 
     def emit_untraced(self) -> None:
         """Write what dynamo reads: the body, unless somebody serves the composite whole."""

@@ -10,15 +10,14 @@ Whatever is unusual leaves for :mod:`tileops_core.call.modes` or
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FunctionType
-from typing import Any
 
 import attrs
 import torch
 
 from tileops_core.call import checking, grad, inside, pipeline, torch_private
-from tileops_core.call.emit_operator import OperatorEmitter
+from tileops_core.call.emit_operator import Hosts, OperatorEmitter
 from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.devices import undecided_device
 from tileops_core.plan.model import Plan
@@ -171,7 +170,8 @@ class CallEmitter:
 
     # -- the body -------------------------------------------------------------------------
 
-    def _body(self) -> None:
+    def write_body(self) -> None:
+        """Write what follows when the tensors are plain: from the call's key to its result."""
         w = self.writer
         with w.block("try:"):
             with w.block("_key = ("):
@@ -273,19 +273,22 @@ class CallEmitter:
 
     # -- all ------------------------------------------------------------------------------
 
-    def emit(self) -> None:
-        """Write both."""
+    def emit(self, operators: OperatorEmitter | None) -> None:
+        """Write both, and what stands between the op and its operators, if it has some."""
         w = self.writer
         doc = f"Call {self.plan.op}; see the class."
         with w.block(f"def __call__({self._arguments()}):"):
             w.line(f'"""{doc}"""')
             with w.block("if _compiling():"):
-                w.line(f"return traced({', '.join(['self', *self._names])})")
+                if operators and len(operators.bound) == 1:
+                    operators.call(operators.bound[0])
+                else:
+                    w.line(f"return traced({', '.join(['self', *self._names])})")
             self._predicate()
-            self._body()
+            self.write_body()
         w.line("")
         with w.block(f"def node({', '.join(['self', *self._names])}):"):
-            self._body()
+            self.write_body()
 
     def emit_untraced(self) -> None:
         """Write what dynamo reads of an op without operators: it runs between graphs."""
@@ -310,7 +313,7 @@ class CallCode:
 def emit_call(
     plan: Plan,
     bound: Sequence[Bound] = (),
-    op_for: Callable[[str], Any] | None = None,
+    hosts: Hosts | None = None,
     emitter: CallEmitter | None = None,
 ) -> CallCode:
     """The generated functions of an op class.
@@ -318,16 +321,16 @@ def emit_call(
     Args:
         plan: the op's plan.
         bound: its operators, if it has some.
-        op_for: finds the op that an operator's key stands for.
+        hosts: whom their keys stand for.
         emitter: writes them, if the op is of a kind of its own.
     """
     emitter = emitter or CallEmitter(plan)
     w = emitter.writer
-    emitter.emit()
+    operators = OperatorEmitter(bound, hosts, w) if hosts and bound else None
+    emitter.emit(operators)
     w.line("")
-    if bound:
-        assert op_for is not None
-        OperatorEmitter(bound, op_for, w).emit()
+    if operators:
+        operators.emit(emitter.write_body)
     else:
         emitter.emit_untraced()
     functions = compile_source(w, f"<tileops call {plan.op}>")

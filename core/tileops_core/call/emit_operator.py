@@ -10,12 +10,13 @@ it touches nothing of the instance but the key and the parameters that choose th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 
 from tileops_core.call import checking, modes, torch_private
+from tileops_core.call.callers import CALLERS
 from tileops_core.call.graph_grad import under_autograd
 from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.emit_expr import ExpressionWriter, has
@@ -26,18 +27,23 @@ from tileops_core.signature.operators import Operator
 from tileops_core.spec.expressions import Expr, free_names
 
 
+class Hosts(NamedTuple):
+    """Whom keys stand for: a table of those that are known, and what finds any."""
+
+    table: Mapping[str, Any]
+    find: Callable[[str], Any]
+
+
 class OperatorEmitter:
     """Writes ``traced``, and two kernels for each operator.
 
     Args:
         bound: the op's operators.
-        op_for: finds the op that a key stands for.
+        hosts: whom keys stand for.
         writer: where the node body is written too.
     """
 
-    def __init__(
-        self, bound: Sequence[Bound], op_for: Callable[[str], Any], writer: SourceWriter
-    ) -> None:
+    def __init__(self, bound: Sequence[Bound], hosts: Hosts, writer: SourceWriter) -> None:
         self.bound = bound
         self.plan = bound[0].plan
         self.signature = self.plan.signature
@@ -46,8 +52,9 @@ class OperatorEmitter:
         self.takes_out = self.signature.out_buffer is not None
         w.use("_Tensor", torch.Tensor)
         w.use("_Parameter", torch.nn.Parameter)
-        w.use("_ops", torch.ops)
-        w.use("_op_for", op_for)
+        w.use("_callers", CALLERS)
+        w.use("_hosts", hosts.table)
+        w.use("_op_for", hosts.find)
         w.use("_grad_on", torch.is_grad_enabled)
         w.use("_autocast", torch_private.autocast_on)
         w.use("_watching", checking.WATCHING)
@@ -58,12 +65,12 @@ class OperatorEmitter:
             w.use(f"_bound_{i}", one)
             w.use(f"_operator_{i}", one.torch)
 
-    def emit(self) -> None:
-        """Write all of them."""
+    def emit(self, body: Callable[[], None]) -> None:
+        """Write all of them; ``body`` writes that of the node."""
         self._traced()
         for i, bound in enumerate(self.bound):
             self.writer.line("")
-            self._run(i, bound)
+            self._run(i, bound, body)
             self.writer.line("")
             self._autograd(i, bound)
 
@@ -78,7 +85,7 @@ class OperatorEmitter:
         names = [*self._names, *(["out"] if self.takes_out else [])]
         with w.block(f"def traced(self, {', '.join(names)}):"):
             if len(self.bound) == 1:
-                self._call(self.bound[0])
+                self.call(self.bound[0])
                 return
             effects = self._effects()
             for bound in self.bound:
@@ -87,20 +94,20 @@ class OperatorEmitter:
                     for name, present in self._expected(bound.branch, effects)
                 ]
                 with w.block(f"if {' and '.join(tests)}:"):
-                    self._call(bound)
+                    self.call(bound)
             w.use("_check", self.plan.check)
             w.line(f"_check(self._construction.statics, {', '.join(self._names)})")
             w.line('raise AssertionError("the call was checked, and no operator stands for it")')
 
-    def _call(self, bound: Bound) -> None:
-        """Call one operator and return what the op returns."""
+    def call(self, bound: Bound) -> None:
+        """Write a call of one operator, and return what the op returns."""
         w, branch = self.writer, bound.branch
         arguments = ["self._key", *self._names, *(["out"] if branch.out else [])]
-        namespace, name = bound.torch.qualname.split("::")
-        call = f"_ops.{namespace}.{name}.default({', '.join(arguments)})"
+        overload = self.writer.use(f"_overload_{self.bound.index(bound)}", bound.torch.overload)
+        call = f"{overload}({', '.join(arguments)})"
         outputs = self.signature.outputs
-        if len(bound.fresh) == len(outputs):
-            w.line(f"return {call}" if outputs else call)
+        if len(bound.fresh) == len(outputs) > 0:
+            w.line(f"return {call}")
             return
         w.line(f"_new = {call}" if bound.fresh else call)
         new = ["_new"] if len(bound.fresh) == 1 else [f"_new[{i}]" for i in range(len(bound.fresh))]
@@ -113,7 +120,7 @@ class OperatorEmitter:
                 results.append("None")
             else:
                 results.append("out" if branch.out and output.buffer else str(output.alias))
-        w.line(f"return {', '.join(results)}")
+        w.line(f"return {', '.join(results) or 'None'}")
 
     def _effects(self) -> dict[str, str]:
         """Write what decides the branch; gives the local that says whether an effect occurs.
@@ -159,15 +166,6 @@ class OperatorEmitter:
         params = {p.name for p in self.signature.params}
         for name in sorted(read & params):
             w.line(f"{name} = self.{name}")
-        facts = [n for n in self.plan.fact_names if n in read and n not in self.plan.static_names]
-        if facts:
-            # Only the tensors tell; then dynamo reads the checks too.
-            w.use("_check", self.plan.check)
-            arguments = ", ".join(["self._construction.statics", *self._names])
-            w.line(f"_facts = _check({arguments})")
-            for name in facts:
-                w.line(f"{name} = _facts[{self.plan.fact_names.index(name)}]")
-            return
         for let in self.signature.lets:
             if let.name in read:
                 w.line(f"{let.name} = {self.expressions.write(let.expr)}")
@@ -185,26 +183,39 @@ class OperatorEmitter:
     def _inputs(self) -> str:
         return "(" + "".join(f"{name}, " for name in self._names) + ")"
 
-    def _run(self, number: int, bound: Bound) -> None:
+    def _run(self, number: int, bound: Bound, body: Callable[[], None]) -> None:
         w, branch = self.writer, bound.branch
-        given = [*self._names, *(["out"] if branch.out else [])]
+        outputs = self.signature.outputs
         with w.block(f"def run_{number}({self._arguments(bound)}):"):
-            w.line("_op = _op_for(_key)")
+            w.line("self = None if _callers else _hosts.get(_key)")
+            with w.block("if self is None:"):
+                w.line("self = _op_for(_key)")
             tests = ["_grad_on()", "_autocast()", "_watching", "_forward_ad._current_level >= 0"]
             tests += [self._odd(t.name, t.name in branch.written) for t in self.signature.inputs]
             tests += [self._odd("out", True)] if branch.out else []
+            out = "out" if branch.out else "None"
             with w.block(f"if {' or '.join(tests)}:"):
-                w.line(f"_result = _odd(_op, {self._inputs()}, {'out' if branch.out else 'None'})")
-            with w.block("else:"):
-                if self.takes_out and not branch.out:
-                    given.append("None")
-                w.line(f"_result = node(_op, {', '.join(given)})")
-            if not bound.fresh:
+                w.line(f"_result = _odd(self, {self._inputs()}, {out})")
+                self._fresh(bound)
+            if self.takes_out and not branch.out:
+                w.line("out = None")
+            if len(bound.fresh) == len(outputs):
+                # Not a call of the node: while a graph runs, calls in Python cost twice as much.
+                body()
                 return
-            if len(self.signature.outputs) == 1 or len(bound.fresh) == len(self.signature.outputs):
-                w.line("return _result")
-            else:
-                w.line(f"return {', '.join(f'_result[{i}]' for i in bound.fresh)}")
+            given = [*self._names, *(["out"] if self.takes_out else [])]
+            w.line(f"_result = node(self, {', '.join(given)})")
+            self._fresh(bound)
+
+    def _fresh(self, bound: Bound) -> None:
+        """Return those of the op's results that the operator makes."""
+        fresh, outputs = bound.fresh, self.signature.outputs
+        if not fresh:
+            self.writer.line("return None")
+        elif len(fresh) == len(outputs):
+            self.writer.line("return _result")
+        else:
+            self.writer.line(f"return {', '.join(f'_result[{i}]' for i in fresh)}")
 
     def _odd(self, name: str, there: bool) -> str:
         """A test that is true for a tensor that is none of torch's own classes."""

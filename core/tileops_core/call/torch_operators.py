@@ -15,11 +15,12 @@ import json
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tileops_core.call.torch_private import ordinary_state, vmapped
+from tileops_core.call.torch_private import add_vmap_rule, forget_operators, ordinary_state
 
 if TYPE_CHECKING:
     from tileops_core.plan.model import Plan
@@ -43,7 +44,7 @@ class TorchOperator:
         op: the name of the op that it stands for.
         schema: what it takes and returns, behind its name.
         autograd: the Autograd kernel.
-        run: the kernel below autograd, on tensors with data.
+        run: the kernel below autograd, on tensors with data; see :meth:`runs`.
         shapes: the kernel for tensors without data.
         slices: the rule of ``torch.vmap``.
     """
@@ -59,6 +60,7 @@ class TorchOperator:
         "shapes",
         "slices",
     )
+    run: Any
 
     def __init__(self, namespace: str, op: str, schema: str) -> None:
         self.qualname = f"{namespace}::{schema.partition('(')[0]}"
@@ -67,7 +69,8 @@ class TorchOperator:
         self._overload: Any = None
         self._raw: Any = None
         self.autograd: Callable[..., Any] = lambda *args: self._loaded().autograd(*args)
-        self.run: Callable[..., Any] = lambda *args: self._loaded().run(*args)
+        run: Any = FunctionType(_run_loaded.__code__, {"_operator": self})
+        self.run = run
         self.shapes: Callable[..., Any] = lambda *args: self._loaded().shapes(*args)
         self.slices: Callable[..., Any] = lambda *args: self._loaded().slices(*args)
 
@@ -77,16 +80,25 @@ class TorchOperator:
         Raises:
             RuntimeError: nothing known defines such a class.
         """
-        before = self.run
+        before = self.run.__code__
         if self.qualname.startswith(f"{LIBRARY}::"):
             with ordinary_state():
                 getattr(import_module("tileops_core.ops"), self.op)
-        if self.run is before:
+        if self.run.__code__ is before:
             raise RuntimeError(
                 f"{self.op}: the operator {self.qualname} is called, but no class of the op is "
                 "defined; import the module that defines it first"
             )
         return self
+
+    def runs(self, function: FunctionType) -> None:
+        """Make :attr:`run` do what a function without a closure does.
+
+        Torch keeps the function that it was given first, and there is no call between it and the
+        kernel that is cheap enough.
+        """
+        self.run.__globals__.update(function.__globals__)
+        self.run.__code__ = function.__code__
 
     @property
     def overload(self) -> Any:
@@ -101,6 +113,11 @@ class TorchOperator:
         if self._raw is None:
             self._raw = _overload(f"{self.qualname}_raw")
         return self._raw
+
+
+def _run_loaded(*args: Any) -> Any:
+    """The kernel of an operator whose op's class is not defined yet."""
+    return _operator._loaded().run(*args)  # type: ignore[name-defined]  # noqa: F821
 
 
 class Bound:
@@ -137,36 +154,47 @@ _LIBRARIES: dict[tuple[str, str], Any] = {}
 # By namespace and op. Torch forgets operators when their library object goes.
 
 
-def define(namespace: str, op: str, schemas: Iterable[str]) -> None:
+def _library(namespace: str) -> Any:
+    """Torch's handle of operators in a namespace; many such fragments make one up."""
+    return torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
+
+
+def define(namespace: str, op: str, schemas: Iterable[str], *, random: bool = False) -> None:
     """Define an op's operators and their twins, in place of any that it has.
 
     Args:
         namespace: the namespace that they go to.
         op: the op's name.
         schemas: an operator's schema each, without the namespace.
+        random: whether equal calls may differ, so that compilers must make each of them.
     """
-    if _LIBRARIES.pop((namespace, op), None) is not None:
+    former = _LIBRARIES.pop((namespace, op), None)
+    if former is not None:
         for qualname in [q for q, o in OPERATORS.items() if o.op == op]:
             del OPERATORS[qualname]
-    # A fragment: many of them make up a namespace.
-    library = _LIBRARIES[namespace, op] = torch.library.Library(namespace, "FRAGMENT")
+        forget_operators(former)
+    library = _LIBRARIES[namespace, op] = _library(namespace)
+    tags = (*_TAGS, torch.Tag.nondeterministic_seeded) if random else _TAGS
     for schema in schemas:
-        _define(library, namespace, op, schema)
+        _define(library, namespace, op, schema, tags)
 
 
-def _define(library: Any, namespace: str, op: str, schema: str) -> None:
+def _define(
+    library: Any, namespace: str, op: str, schema: str, tags: tuple[torch.Tag, ...]
+) -> None:
     name, paren, rest = schema.partition("(")
     operator = OPERATORS[f"{namespace}::{name}"] = TorchOperator(namespace, op, schema)
     twin = f"{name}_raw"
-    library.define(schema, tags=_TAGS)
-    library.define(f"{twin}{paren}{rest}", tags=_TAGS)
+    library.define(schema, tags=tags)
+    library.define(f"{twin}{paren}{rest}", tags=tags)
     library.impl(name, lambda *args: operator.autograd(*args), "Autograd")
     # Autograd has no part in calls of inference mode.
     library.impl(name, lambda *args: operator.raw(*args), "CompositeExplicitAutograd")
-    rule = vmapped(lambda *args: operator.slices(*args), lambda: operator.overload)
-    library.impl(name, rule, "FuncTorchBatched", with_keyset=True)
+    add_vmap_rule(
+        library, operator.qualname, lambda *args: operator.slices(*args), lambda: operator.overload
+    )
     library.impl(twin, torch.library.fallthrough_kernel, "Autograd")
-    library.impl(twin, lambda *args: operator.run(*args), "CompositeExplicitAutograd")
+    library.impl(twin, operator.run, "CompositeExplicitAutograd")
     library.impl(twin, lambda *args: operator.shapes(*args), "Meta")
 
 
@@ -187,19 +215,19 @@ def _gradient_shape(
     return torch.empty(size, dtype=dtype, device="meta")
 
 
-def _packaged() -> dict[str, list[str]]:
-    """The schemas of the library's operators by op, generated from the manifest."""
+def _define_packaged() -> None:
+    """Define the library's operators, which are generated from the manifest."""
     data = pkgutil.get_data("tileops_core.ops", "_operators.json")
     assert data is not None
-    schemas: dict[str, list[str]] = json.loads(data)["schemas"]
-    return schemas
+    packaged = json.loads(data)
+    for op, schemas in packaged["schemas"].items():
+        define(LIBRARY, op, schemas, random=op in packaged["random"])
 
 
-for _op, _schemas in _packaged().items():
-    define(LIBRARY, _op, _schemas)
+_define_packaged()
 
 # What the gradient depends on is among the arguments, or compilers would move it into the forward.
-_shared = _LIBRARIES[LIBRARY, ""] = torch.library.Library(LIBRARY, "FRAGMENT")
+_shared = _LIBRARIES[LIBRARY, ""] = _library(LIBRARY)
 _shared.define(
     "no_backward(str op, Tensor[] grads, SymInt[] size, ScalarType dtype, Device device) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),

@@ -147,24 +147,47 @@ def ordinary_state() -> Iterator[None]:
             yield
 
 
-def vmapped(rule: Callable[..., Any], operator: Callable[[], Any]) -> Callable[..., Any]:
-    """The kernel of an operator under ``torch.vmap``, from its rule.
+def forget_operators(library: Any) -> None:
+    """Take operators back from torch, which else happens when the last reference to ``library``,
+    their handle, goes; the frames of an exception may hold one for long.
+    """
+    destroy = getattr(library, "_destroy", None)
+    if destroy is not None:
+        destroy()
 
-    ``torch.library.register_vmap`` makes the same, in twenty times the time.
+
+def add_vmap_rule(
+    library: Any, qualname: str, rule: Callable[..., Any], operator: Callable[[], Any]
+) -> None:
+    """Give an operator its rule for ``torch.vmap``.
+
+    ``torch.library.register_vmap`` does the same, but looks the operator up first, which takes
+    twenty times as long.
 
     Args:
+        library: torch's handle of the operator.
+        qualname: its namespace and name.
         rule: as ``register_vmap`` takes it.
         operator: gives the operator's overload.
     """
+    helper = _vmap_helper()
+    if helper is None:
+        torch.library.register_vmap(qualname, rule, lib=library)
+        return
 
     def kernel(keyset: Any, *args: Any) -> Any:
-        from torch._functorch.autograd_function import custom_function_call_vmap_helper
         from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 
-        interpreter = retrieve_current_functorch_interpreter()
-        return custom_function_call_vmap_helper(interpreter, rule, operator(), *args)
+        return helper(retrieve_current_functorch_interpreter(), rule, operator(), *args)
 
-    return kernel
+    library.impl(qualname.split("::")[1], kernel, "FuncTorchBatched", with_keyset=True)
+
+
+def _vmap_helper() -> Callable[..., Any] | None:
+    module = sys.modules.get("torch._functorch.autograd_function")
+    found: Callable[..., Any] | None
+    found = getattr(module, "custom_function_call_vmap_helper", None)
+    return found
 
 
 def active_fake_mode() -> Any:

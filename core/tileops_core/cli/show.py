@@ -10,6 +10,7 @@ from typing import Any
 import click
 from rich.syntax import Syntax
 
+from tileops_core import ops
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.call.emit import emit
 from tileops_core.cli.calls import call_of_case, case_of, find_class
@@ -60,8 +61,7 @@ def show(op: str, plan: bool, case_id: str | None, profile: str | None, as_json:
     if profile is not None:
         raise click.UsageError("--profile is about a case: name one with --case")
     if plan:
-        generated = build_plan(signature)
-        _print_plan(f"{generated.source}\n{emit(generated).source}", op, as_json)
+        _print_plan(_generated(signature), op, as_json)
         return
     tell_failures(seen)
     facts = _facts(signature, seen)
@@ -86,6 +86,15 @@ def _cost(
     statics, specs = call_of(plan, case)
     record = SignatureCall(plan, statics, specs, False, Served(None), metadata=case.metadata())
     return cost_of(record, None, case.case_id, profile)
+
+
+def _generated(signature: Signature) -> str:
+    """The code made from an entry; without operators for graphs where no class has the op yet."""
+    if signature.status == "implemented":
+        cls = getattr(ops, signature.op)
+        return f"{cls._plan.source}\n{cls._call_source}"
+    plan = build_plan(signature)
+    return f"{plan.source}\n{emit(plan).source}"
 
 
 def _print_plan(source: str, op: str, as_json: bool) -> None:

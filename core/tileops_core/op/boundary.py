@@ -10,6 +10,7 @@ import torch
 from tileops_core.call.admit import admit
 from tileops_core.call.emit import emit
 from tileops_core.call.emit_call import CallCode
+from tileops_core.call.emit_operator import Hosts
 from tileops_core.call.grad import needs_grad
 from tileops_core.call.torch_operators import (
     LIBRARY,
@@ -20,9 +21,9 @@ from tileops_core.call.torch_operators import (
 )
 from tileops_core.call.writes import check_out
 from tileops_core.errors import SignatureError
-from tileops_core.op.hosts import op_for, statics_for
+from tileops_core.op.hosts import HOSTS, op_for, statics_for
 from tileops_core.plan.model import Plan
-from tileops_core.signature.operators import operators
+from tileops_core.signature.operators import is_random, operators
 
 
 def install(cls: Any, plan: Plan, *, own: bool) -> CallCode:
@@ -34,12 +35,12 @@ def install(cls: Any, plan: Plan, *, own: bool) -> CallCode:
         own: whether it is one of the library's, whose operators are defined already.
     """
     bound = _bound(plan, own=own)
-    code = emit(plan, bound, op_for)
+    code = emit(plan, bound, Hosts(HOSTS, op_for))
     for one, (run, autograd) in zip(bound, code.kernels, strict=True):
         one.torch.shapes = _shapes(one)
         one.torch.slices = _slices(one)
         one.torch.autograd = autograd
-        one.torch.run = run
+        one.torch.runs(run)
     cls.compile_op_names = tuple(one.torch.qualname for one in bound)
     return code
 
@@ -57,7 +58,7 @@ def _bound(plan: Plan, *, own: bool) -> list[Bound]:
     schemas = [branch.schema for branch in branches]
     if schemas != [OPERATORS[name].schema for name in names if name in OPERATORS]:
         # Of another library, or a module that runs again and has changed its entry.
-        define(namespace, plan.op, schemas)
+        define(namespace, plan.op, schemas, random=is_random(plan.signature))
     return [
         Bound(plan, branch, OPERATORS[name]) for name, branch in zip(names, branches, strict=True)
     ]

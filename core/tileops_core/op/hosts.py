@@ -48,9 +48,10 @@ class _Place(weakref.ref[Anchor]):
 
 
 _ANCHORS: dict[str, _Place] = {}
-_HOSTS: dict[str, Any] = {}
+HOSTS: dict[str, Any] = {}
+"""The hosts there are, by key."""
 _WITHOUT_INSTANCE: dict[str, None] = {}
-# Re-entrant: a host's constructor, and a finalizer that runs meanwhile, may make ops.
+# Re-entrant: a finalizer that runs meanwhile may make ops.
 _LOCK = threading.RLock()
 
 
@@ -71,7 +72,7 @@ def _forget(place: weakref.ref[Anchor]) -> None:
         if _ANCHORS.get(place.key) is place:
             del _ANCHORS[place.key]
             if place.key not in _WITHOUT_INSTANCE:
-                _HOSTS.pop(place.key, None)
+                HOSTS.pop(place.key, None)
 
 
 def anchor(key: str, op: Any) -> Anchor:
@@ -96,14 +97,14 @@ def tune_host(key: str) -> None:
         found = None if place is None else place()
         if found is not None:
             found.tuned = True
-        host = _HOSTS.get(key)
+        host = HOSTS.get(key)
     if host is not None:
         host.request_tune()
 
 
 def known_host(key: str) -> Any:
     """The host of a key, or None where no graph has called for it yet."""
-    return _HOSTS.get(key)
+    return HOSTS.get(key)
 
 
 def op_for(key: str) -> Any:
@@ -118,35 +119,33 @@ def op_for(key: str) -> Any:
         if caller is not None:
             caller.ran = True
             return caller.op
-    host = _HOSTS.get(key)
+    host = HOSTS.get(key)
     return _make(key) if host is None else host
 
 
 def statics_for(key: str) -> Any:
     """The parameters, and what they decide, of whoever a call of this key would run on."""
     caller = caller_of(key)
-    host = _HOSTS.get(key) if caller is None else caller.op
+    host = HOSTS.get(key) if caller is None else caller.op
     return (_make(key) if host is None else host)._construction.statics
 
 
 def _make(key: str) -> Any:
+    place = _ANCHORS.get(key)
+    held = None if place is None else place()
+    op = None if held is None else held.made_for()
+    # Not under the lock: a constructor is other people's code, and may import.
+    made = _from_key(key) if op is None else _from_instance(op)
     with _LOCK:
-        host = _HOSTS.get(key)
-        if host is not None:
-            return host
-        place = _ANCHORS.get(key)
-        held = None if place is None else place()
-        op = None if held is None else held.made_for()
-        host = _from_key(key) if op is None else _from_instance(op)
-        host._running.tune_requested = held is not None and held.tuned
-        _HOSTS[key] = host
-        if held is None:
+        made._running.tune_requested = held is not None and held.tuned
+        host = HOSTS.setdefault(key, made)
+        if key not in _ANCHORS:
             _WITHOUT_INSTANCE[key] = None
             while len(_WITHOUT_INSTANCE) > KEPT:
                 oldest = next(iter(_WITHOUT_INSTANCE))
                 del _WITHOUT_INSTANCE[oldest]
                 if oldest not in _ANCHORS:
-                    _HOSTS.pop(oldest, None)
+                    HOSTS.pop(oldest, None)
         return host
 
 
@@ -165,7 +164,8 @@ def _from_key(key: str) -> Any:
     """An op constructed anew from what its key says."""
     parts = json.loads(key)
     name, digits = parts[0], parts[3]
-    cls = _class_of(name)
+    with ordinary_state():  # what is imported outlives this call, and the modes around it
+        cls = _class_of(name)
     plan = cls._plan
     if digits != plan.signature.entry_hash:
         raise StaleGraphError(
@@ -183,7 +183,6 @@ def _from_key(key: str) -> Any:
             op=name,
         ) from None
     with ordinary_state():
-        # It outlives this call, and the modes that are active around it.
         host = cls(**arguments)
     # Not to be kept in the table of keys in use by what that table keeps.
     host._construction = attrs.evolve(host._construction, anchor=None)
@@ -193,8 +192,8 @@ def _from_key(key: str) -> Any:
 def forget_op(op: str) -> None:
     """Drop the hosts of an op whose class is defined anew."""
     with _LOCK:
-        for key in [key for key in _HOSTS if json.loads(key)[0] == op]:
-            del _HOSTS[key]
+        for key in [key for key in HOSTS if json.loads(key)[0] == op]:
+            del HOSTS[key]
             _WITHOUT_INSTANCE.pop(key, None)
 
 
