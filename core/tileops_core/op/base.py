@@ -163,20 +163,6 @@ class Op(Holds, Prepares, Rooflines, Tunes):
             raise RuntimeError(f"{type(self).__name__}: no call has completed yet")
         return record
 
-    def eval_roofline(self) -> tuple[int, int]:
-        """``(flops, bytes)`` that the last call needs at least, from the entry's formula.
-
-        Raises:
-            RuntimeError: no call has completed.
-            NotImplementedError: the entry has no roofline.
-            ManifestError: the entry gives no cost for this call.
-        """
-        if self._plan.signature.roofline is None:
-            raise NotImplementedError(
-                f"{type(self).__name__}: its manifest entry states no roofline"
-            )
-        return self.last_call.roofline()
-
     # -- for subclasses -------------------------------------------------------------------
 
     def call_spec(self, *inputs: Any) -> CallSpec:

@@ -1,29 +1,42 @@
-"""What of a roofline a subclass may say better than the entry."""
+"""What the last call must cost, and what of it a subclass may say better than the entry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tileops_core.record.profiles import DEFAULT_KEY
 
 if TYPE_CHECKING:
+    from tileops_core.plan.model import Plan
     from tileops_core.record.signature_call import SignatureCall
 
 
 class Rooflines:
-    """The part of ``Op`` that tells what bounds its last call."""
+    """The part of ``Op`` that tells what its last call must cost, and what bounds it."""
 
     __slots__ = ()
 
     if TYPE_CHECKING:
+        _plan: ClassVar[Plan]
 
         @property
         def last_call(self) -> SignatureCall:
             """The record of the last call."""
 
-        def eval_roofline(self) -> tuple[int, int]:
-            """``(flops, bytes)`` of the last call."""
+    def eval_roofline(self) -> tuple[int, int]:
+        """``(flops, bytes)`` that the last call needs at least, from the entry's formula.
+
+        Raises:
+            RuntimeError: no call has completed.
+            NotImplementedError: the entry has no roofline.
+            ManifestError: the entry gives no cost for this call.
+        """
+        if self._plan.signature.roofline is None:
+            raise NotImplementedError(
+                f"{type(self).__name__}: its manifest entry states no roofline"
+            )
+        return self.last_call.roofline()
 
     def roof_key(self) -> str:
         """The unit that an optimal implementation of the last call would compute with.
