@@ -1,7 +1,8 @@
 """The measured claims of the README: `python -m benchmarks`, or `nox -s bench`.
 
 Every module measures one part of the library and states its rows with their budgets:
-`call_overhead` (what a call adds to its kernel), `construction` and `cold_start`. `peer` fetches
+`call_overhead` (what a call adds to its kernel), `compiled` (what it costs in compiled code),
+`construction` and `cold_start`. `peer` fetches
 the library that the figures are compared with, `workers` runs both in alternating processes, and
 `report` prints one table and writes `RESULTS.md`.
 

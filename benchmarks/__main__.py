@@ -12,7 +12,7 @@ from rich.console import Console
 from benchmarks import cold_start, peer, report, workers
 from benchmarks.rows import EFFORTS, Unmeasured, Value
 
-IN_PROCESS = ("call_overhead", "in_tree", "memory", "construction")
+IN_PROCESS = ("call_overhead", "in_tree", "memory", "construction", "compiled")
 MODULES = (*IN_PROCESS, "cold_start")
 
 

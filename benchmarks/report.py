@@ -17,7 +17,6 @@ from rich.table import Table
 from benchmarks.rows import Row, Section, Unmeasured, Value
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-PEER_SHARE = 0.25
 PEER_SHARE_OF_ALL = 0.2
 NOT_RUN = Unmeasured("not run")
 
@@ -121,13 +120,16 @@ def summary(lines: list[Line]) -> list[str]:
     judged = [line for line in lines if line.within_budget is not None]
     kept = sum(bool(line.within_budget) for line in judged)
     sentences = [f"Budgets kept: {kept} of {len(judged)}."]
-    compared = [line.ratio for line in lines if line.ratio is not None]
-    mean = geometric_mean(compared)
-    if mean is not None:
-        small = sum(ratio <= PEER_SHARE for ratio in compared)
+    for share in sorted({line.row.share for line in lines if line.ratio is not None}):
+        ratios = [r for line in lines if line.row.share == share and (r := line.ratio) is not None]
+        mean = geometric_mean(ratios)
+        if mean is None:
+            continue
+        small = sum(ratio <= share for ratio in ratios)
+        goal = f" (goal {PEER_SHARE_OF_ALL:g})" if share == Row.share else ""
         sentences.append(
-            f"At most {PEER_SHARE:g} of the peer's: {small} of {len(compared)} rows; "
-            f"geometric mean {mean:.2f} (goal {PEER_SHARE_OF_ALL:g})."
+            f"At most {share:g} of the peer's: {small} of {len(ratios)} rows; geometric mean "
+            f"{mean:.2f}{goal}."
         )
     return sentences
 

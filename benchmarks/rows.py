@@ -20,6 +20,7 @@ class Effort:
         warm_starts: Processes of the cold start that only compile bytecode, per case.
         starts: Processes of the cold start that count, per case.
         shapes: Shapes in the row of shapes that are seen once each.
+        compilations: Timed compilations per row and process.
     """
 
     processes: int
@@ -29,11 +30,39 @@ class Effort:
     warm_starts: int
     starts: int
     shapes: int
+    compilations: int
 
 
-FULL = Effort(processes=3, rounds=201, loops=100, fresh=40, warm_starts=1, starts=5, shapes=10_000)
-QUICK = Effort(processes=1, rounds=61, loops=100, fresh=20, warm_starts=1, starts=2, shapes=10_000)
-SMOKE = Effort(processes=1, rounds=1, loops=2, fresh=2, warm_starts=0, starts=1, shapes=20)
+FULL = Effort(
+    processes=3,
+    rounds=201,
+    loops=100,
+    fresh=40,
+    warm_starts=1,
+    starts=5,
+    shapes=10_000,
+    compilations=7,
+)
+QUICK = Effort(
+    processes=1,
+    rounds=61,
+    loops=100,
+    fresh=20,
+    warm_starts=1,
+    starts=2,
+    shapes=10_000,
+    compilations=5,
+)
+SMOKE = Effort(
+    processes=1,
+    rounds=1,
+    loops=2,
+    fresh=2,
+    warm_starts=0,
+    starts=1,
+    shapes=20,
+    compilations=1,
+)
 """Says whether every row can be measured; its figures mean nothing."""
 EFFORTS = {"full": FULL, "quick": QUICK, "smoke": SMOKE}
 
@@ -61,6 +90,7 @@ class Row:
         section: The heading under which the row is printed.
         not_at_peer: Why the peer has no such row; empty where it has one.
         compared: Whether a ratio of ours to the peer's says something.
+        share: The ratio that ours must not exceed.
     """
 
     key: str
@@ -71,6 +101,7 @@ class Row:
     section: str
     not_at_peer: str = ""
     compared: bool = True
+    share: float = 0.25
 
 
 @dataclass

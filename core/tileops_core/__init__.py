@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tileops_core.arrival import define_operators
+
 if TYPE_CHECKING:
     from tileops_core import backend, errors, interfaces, kernels, ops
     from tileops_core.backend.order import set_backend_order
@@ -82,3 +84,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__", "__version__"])
+
+
+define_operators()

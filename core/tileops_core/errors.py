@@ -4,6 +4,7 @@ TileOpsError
 ├─ SignatureError(ValueError)            a call or a construction that the entry refuses
 │  └─ NotATensorError(TypeError)         something else stands where a tensor belongs
 ├─ ManifestError(ValueError)             an entry that is wrong
+├─ StaleGraphError(RuntimeError)         a graph calls an op that is no longer, or has changed
 └─ BackendError                          somebody who should compute did not, or wrongly
    ├─ UnknownTargetError(ValueError)     nobody registered that name
    ├─ AmbiguousTargetError               two targets claim one device
@@ -65,6 +66,14 @@ class ManifestError(TileOpsError, ValueError):
     def __init__(self, message: str, *, problems: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
+
+
+class StaleGraphError(TileOpsError, RuntimeError):
+    """A compiled or exported graph calls an op that is gone, or whose entry has changed."""
+
+    def __init__(self, message: str, *, op: str | None = None) -> None:
+        super().__init__(message)
+        self.op = op
 
 
 class BackendError(TileOpsError):

@@ -21,6 +21,8 @@ INTERNAL = (
     (torch._C._autograd, "_get_creation_meta"),
     (torch._C._functorch, "peek_interpreter_stack"),
     (torch._C._functorch, "is_functorch_wrapped_tensor"),
+    (torch._functorch.autograd_function, "custom_function_call_vmap_helper"),
+    (torch.compiler, "is_dynamo_compiling"),
 )
 
 
@@ -108,6 +110,85 @@ def test_a_forward_mode_level_is_seen():
         assert torch_private.forward_ad._current_level >= 0
 
 
+def test_functionalizing_is_seen():
+    seen = []
+
+    def f(x):
+        seen.append(torch_private.functionalizing())
+        return x * 2
+
+    torch.func.functionalize(f)(torch.ones(2))
+    torch.func.vmap(f)(torch.ones(2))
+    assert seen == [True, False]
+    assert not torch_private.functionalizing()
+
+
+@pytest.mark.parametrize("private", BOTH)
+def test_dynamo_takes_its_own_reading_for_a_constant(private):
+    torch._dynamo.reset()
+    compiled = torch.compile(
+        lambda x: x + 1 if private.compiling() else x, backend="eager", fullgraph=True
+    )
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0))
+    assert not private.compiling()
+    torch._dynamo.reset()
+
+
+RULES = [
+    pytest.param(lambda: torch_private, id="internal"),
+    pytest.param(lambda: without_helper(), id="public"),
+]
+
+
+def without_helper():
+    patched = without_internals()
+    patched._vmap_helper = lambda: None
+    return patched
+
+
+@pytest.mark.parametrize("private", RULES)
+def test_an_operator_gets_a_rule_for_vmap(private, request):
+    name = f"scaled_{request.node.callspec.id}"
+    library = torch.library.Library("tileops_private_test", "FRAGMENT")
+    library.define(f"{name}(str key, Tensor x) -> Tensor")
+    library.impl(name, lambda key, x: x * 2, "CompositeExplicitAutograd")
+    operator = getattr(torch.ops.tileops_private_test, name).default
+    seen = []
+
+    def rule(info, in_dims, key, x):
+        seen.append((info.batch_size, in_dims, key))
+        return operator(key, x), in_dims[1]
+
+    private().add_vmap_rule(library, f"tileops_private_test::{name}", rule, lambda: operator)
+    x = torch.ones(3, 2)
+    assert torch.equal(torch.func.vmap(lambda row: operator("k", row), in_dims=1)(x), x.t() * 2)
+    assert seen == [(2, (None, 1), "k")]
+
+
+def test_operators_are_forgotten_while_somebody_holds_their_handle():
+    library = torch.library.Library("tileops_private_test", "FRAGMENT")
+    library.define("forgotten(Tensor x) -> Tensor")
+    assert hasattr(torch.ops.tileops_private_test, "forgotten")
+    torch_private.forget_operators(library)
+    again = torch.library.Library("tileops_private_test", "FRAGMENT")
+    again.define("forgotten(Tensor x, Tensor y) -> Tensor")
+    torch_private.forget_operators(again)
+    torch_private.forget_operators(object())
+
+
+def test_what_fx_traces_is_told_from_tensors():
+    seen = []
+
+    class Module(torch.nn.Module):
+        def forward(self, x):
+            seen.append(torch_private.has_fx_proxy((None, x)))
+            return x
+
+    torch.fx.symbolic_trace(Module())
+    assert seen == [True]
+    assert not torch_private.has_fx_proxy((None, torch.ones(2)))
+
+
 def test_symbolic_tracing_is_seen():
     seen = []
 
@@ -184,3 +265,34 @@ def test_a_function_that_is_not_traced_breaks_the_graph_and_hides_what_it_calls(
     assert compiling == [False]
     assert graphs == 2 * [1]
     torch._dynamo.reset()
+
+
+def test_new_tensors_are_fake_on_any_device():
+    with torch_private.fake_tensors():
+        made = torch.ones(2, 3, device="cuda:0") * 2
+    assert torch_private.is_fake(made)
+    assert (made.device, made.shape) == (torch.device("cuda:0"), (2, 3))
+
+
+ASK = {
+    "a number": lambda x: int(x.sum()),
+    "a condition": lambda x: bool((x > 0).all()),
+    "a shape": lambda x: x.nonzero(),
+    "a list": lambda x: x.tolist(),
+}
+
+
+@pytest.mark.parametrize("what", ASK)
+def test_what_only_values_could_answer_is_known_by_its_error(what):
+    with torch_private.fake_tensors():
+        x = torch.ones(3)
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever torch raises
+            ASK[what](x)
+    assert torch_private.needs_data(caught.value)
+
+
+def test_other_errors_are_others():
+    assert not torch_private.needs_data(ValueError())
+    with torch_private.fake_tensors(), pytest.raises(RuntimeError) as caught:
+        torch.ones(3) + torch.ones(4)
+    assert not torch_private.needs_data(caught.value)

@@ -215,6 +215,14 @@ def test_a_cuda_device_may_be_named_where_there_is_none(monkeypatch):
     assert normal_device("cuda") == torch.device("cuda:0")
 
 
+def test_so_may_it_on_a_torch_that_raises_where_there_is_none(monkeypatch):
+    def fail():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", fail)
+    assert normal_device("cuda") == torch.device("cuda:0")
+
+
 def test_no_device_is_the_cpu_where_there_is_no_cuda(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert DimsCall(None, (1,)).device == CPU

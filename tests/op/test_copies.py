@@ -15,9 +15,16 @@ from call_support import op_class, served, small, target
 
 from tileops_core import BUILTIN
 from tileops_core.call.binding import UNBOUND
-from tileops_core.errors import UnknownTargetError
-from tileops_core.op import instances
-from tileops_core.ops import GELUFwdOp, LayerNormFwdOp, RMSNormFwdOp, SoftmaxFwdOp, SumFwdOp
+from tileops_core.errors import TileOpsError, UnknownTargetError
+from tileops_core.op import hosts
+from tileops_core.ops import (
+    GELUFwdOp,
+    LayerNormFwdOp,
+    RMSNormFwdOp,
+    RoPENeoxPositionIdsFwdOp,
+    SoftmaxFwdOp,
+    SumFwdOp,
+)
 
 
 class Block(torch.nn.Module):
@@ -57,7 +64,7 @@ def test_a_copy_is_an_equal_op_that_nobody_serves_yet(make, way, called):
     assert type(other) is type(op)
     assert repr(other) == repr(op)
     assert other.target is op.target or other.target == op.target
-    assert other._construction.key == op._construction.key
+    assert other._key == op._key
     assert other._binding is UNBOUND
     with pytest.raises(RuntimeError, match="no call"):
         other.last_call  # noqa: B018
@@ -138,12 +145,78 @@ def test_a_copy_of_a_subclass_with_a_constructor_of_its_own():
         assert torch.equal(other(small()), op(small()))
 
 
+class Graph(torch.nn.Module):
+    """A module whose op only graphs have called."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = RMSNormFwdOp((4,), eps=1e-3)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("way", WAYS, ids=lambda w: w.__name__)
+def test_a_module_is_copied_after_it_was_compiled(way):
+    """Peer fault 8"""
+    torch._dynamo.reset()
+    module = Graph()
+    y = torch.compile(module, backend="eager", fullgraph=True)(small())
+    other = way(module)
+    assert torch.equal(other(small()), y)
+    assert other.norm._key == module.norm._key
+    torch._dynamo.reset()
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda w: w.__name__)
+@pytest.mark.parametrize("make", OPS)
+def test_a_record_is_copied_with_all_that_it_tells(make, way):
+    op = make()
+    op(small())
+    record, other = op.last_call, way(op.last_call)
+    assert repr(other) == repr(record)
+    assert other.tensors == record.tensors
+    assert other.indices == record.indices
+    assert other.parameters == record.parameters
+    assert other.served_by == record.served_by
+    assert other.roofline() == record.roofline()
+
+
+def test_a_record_of_a_class_that_no_module_has_says_so():
+    with served() as op:
+        op(small())
+        with pytest.raises(pickle.PicklingError, match="ProbeFwdOp: no module has its class"):
+            pickle.dumps(op.last_call)
+
+
+def test_a_record_of_an_entry_that_changed_is_refused(monkeypatch):
+    import attrs
+
+    op = GELUFwdOp()
+    op(small())
+    text = pickle.dumps(op.last_call)
+    signature = attrs.evolve(GELUFwdOp._plan.signature, entry_hash="0" * 16)
+    monkeypatch.setattr(GELUFwdOp, "_plan", attrs.evolve(GELUFwdOp._plan, signature=signature))
+    with pytest.raises(TileOpsError, match="GELUFwdOp: this was pickled for an entry"):
+        pickle.loads(text)
+
+
+def test_a_records_metadata_is_pickled_with_it():
+    op, positions = RoPENeoxPositionIdsFwdOp(max_position=16), torch.tensor([3, 1])
+    op(torch.randn(2, 1, 8), positions)
+    assert pickled(op.last_call).metadata.keys() == op.last_call.metadata.keys()
+
+
 # -- keys -------------------------------------------------------------------------------------
 
 
 def test_a_key_is_json_of_op_parameters_target_and_entry():
     op = RMSNormFwdOp((4,), eps=1e-3, target="reference")
-    name, params, chosen, entry = json.loads(op._construction.key)
+    name, params, chosen, entry = json.loads(op._key)
     assert (name, params, chosen) == ("RMSNormFwdOp", [[4], 1e-3], "reference")
     assert isinstance(entry, str)
     assert entry
@@ -158,7 +231,7 @@ def test_what_differs_has_another_key():
         RMSNormFwdOp((4,), target=BUILTIN),
         LayerNormFwdOp((4,)),
     ]
-    assert len({op._construction.key for op in ops}) == len(ops)
+    assert len({op._key for op in ops}) == len(ops)
 
 
 def test_equal_ops_share_one_anchor():
@@ -168,15 +241,15 @@ def test_equal_ops_share_one_anchor():
 
 def test_a_key_is_in_use_as_long_as_an_op_lives():
     op = RMSNormFwdOp((4,), eps=0.125)
-    key = op._construction.key
-    assert key in instances._ANCHORS
+    key = op._key
+    assert key in hosts._ANCHORS
     del op
     gc.collect()
-    assert key not in instances._ANCHORS
+    assert key not in hosts._ANCHORS
 
 
 def test_who_serves_is_no_part_of_the_key():
     op = RMSNormFwdOp((4,))
-    before = op._construction.key
+    before = op._key
     op(small())
-    assert op._construction.key == before
+    assert op._key == before

@@ -131,9 +131,9 @@ def test_a_builder_gets_the_object_itself_with_plain_fields():
 
 def test_equal_layouts_make_equal_keys():
     make = op_class("MoEGroupedGEMMFwdOp")
-    keys = [make(layout)._construction.key for layout in (MaskedLayout(16), MaskedLayout(16))]
+    keys = [make(layout)._key for layout in (MaskedLayout(16), MaskedLayout(16))]
     assert keys[0] == keys[1]
-    assert make(MaskedLayout(17))._construction.key != keys[0]
+    assert make(MaskedLayout(17))._key != keys[0]
 
 
 def test_an_object_that_expressions_cannot_read_is_passed_on():
@@ -369,9 +369,9 @@ def test_an_op_shows_of_a_tensor_what_it_is():
 def test_no_two_instances_with_a_tensor_share_a_key():
     factors = torch.ones(4)
     make = op_class("LongRoPEFwdOp")
-    keys = {make(rescale_factors=factors)._construction.key for _ in range(3)}
+    keys = {make(rescale_factors=factors)._key for _ in range(3)}
     assert len(keys) == 3
-    assert make()._construction.key == make()._construction.key
+    assert make()._key == make()._key
 
 
 def test_a_copy_has_a_tensor_of_its_own():

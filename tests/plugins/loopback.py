@@ -21,6 +21,12 @@ CHANGED = {
     "call/test_bad_backend.py::test_a_target_with_one_op_does_not_switch_off_the_others": (
         "the other ops are not served in-tree here"
     ),
+    "call/test_composite_calls.py::test_so_does_one_that_claims_the_device": (
+        "the loopback claims the device too"
+    ),
+    "call/test_composite_calls.py::test_a_composite_with_kernels_is_refused_on_a_claimed_device": (
+        "the loopback claims the device too"
+    ),
     "call/test_modes.py::test_an_implicit_axis_warns_at_every_new_kind_of_call": (
         "the warning comes from call_spec, which nobody asks for when a target serves"
     ),

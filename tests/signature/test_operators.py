@@ -100,6 +100,12 @@ def test_an_optional_input_that_is_written_is_there_on_its_branch(build):
     ]
 
 
+def test_an_input_may_be_called_key(build):
+    (schema,) = schemas(build(inputs={"key": X}))
+    assert schema.startswith("test_fwd(str op_key, Tensor key)")
+    torch._C.parse_schema(f"tileops_core::{schema}")
+
+
 @pytest.mark.parametrize("op", sorted(known_ops()))
 def test_torch_reads_every_schema(op):
     for operator in operators(build_signature(load_spec(op))):

@@ -1,19 +1,24 @@
 """Write the code of a call on a known route, once per op class.
 
-One emitter, two functions: ``__call__`` asks first whether the tensors are plain and nobody is
-watching (the predicate); ``node`` does not, and takes every argument in order. Both make the
-call's key, look up the route, run it and check the result. Whatever is unusual leaves for
-:mod:`tileops_core.call.modes` or :mod:`tileops_core.call.pipeline`; nothing here decides anything.
+One emitter, two functions: ``__call__`` asks first whether dynamo reads it, then whether the
+tensors are plain and nobody is watching (the predicate); ``node`` does not, and takes every
+argument in order. Both make the call's key, look up the route, run it and check the result.
+Whatever is unusual leaves for :mod:`tileops_core.call.modes` or
+:mod:`tileops_core.call.pipeline`; nothing here decides anything.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from types import FunctionType
 
+import attrs
 import torch
 
-from tileops_core.call import checking, grad, modes, pipeline, torch_private
+from tileops_core.call import checking, grad, inside, pipeline, torch_private
+from tileops_core.call.emit_operator import Hosts, OperatorEmitter
+from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.devices import undecided_device
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
@@ -31,6 +36,7 @@ class CallEmitter:
         self.kinds = self.signature._kinds()
         self.writer = w = SourceWriter()
         self.takes_out = self.signature.out_buffer is not None
+        w.use("_compiling", torch_private.compiling)
         w.use("_Tensor", torch.Tensor)
         w.use("_Parameter", torch.nn.Parameter)
         w.use("_modes", torch_private.dispatch_modes)
@@ -42,7 +48,7 @@ class CallEmitter:
         w.use("_forward_ad", torch_private.forward_ad)
         w.use("_grad_on", torch.is_grad_enabled)
         w.use("_watching", checking.WATCHING)
-        w.use("_unusual", modes.unusual)
+        w.use("_unusual", inside.unusual)
         w.use("_with_grad", grad.node_with_grad)
         w.use("_miss", pipeline.miss)
         w.use("_recheck", pipeline.recheck)
@@ -164,7 +170,8 @@ class CallEmitter:
 
     # -- the body -------------------------------------------------------------------------
 
-    def _body(self) -> None:
+    def write_body(self) -> None:
+        """Write what follows when the tensors are plain: from the call's key to its result."""
         w = self.writer
         with w.block("try:"):
             with w.block("_key = ("):
@@ -266,27 +273,73 @@ class CallEmitter:
 
     # -- all ------------------------------------------------------------------------------
 
-    def emit(self) -> tuple[FunctionType, FunctionType, str]:
-        """``__call__``, the node body, and their source."""
+    def emit(self, operators: OperatorEmitter | None) -> None:
+        """Write both, and what stands between the op and its operators, if it has some."""
         w = self.writer
         doc = f"Call {self.plan.op}; see the class."
         with w.block(f"def __call__({self._arguments()}):"):
             w.line(f'"""{doc}"""')
+            with w.block("if _compiling():"):
+                if operators and len(operators.bound) == 1:
+                    operators.call(operators.bound[0])
+                else:
+                    w.line(f"return traced({', '.join(['self', *self._names])})")
             self._predicate()
-            self._body()
+            self.write_body()
         w.line("")
         with w.block(f"def node({', '.join(['self', *self._names])}):"):
-            self._body()
-        functions = compile_source(w, f"<tileops call {self.plan.op}>")
-        call, node = functions["__call__"], functions["node"]
-        # Python words its own TypeError for a wrong count or keyword with this name.
-        call.__qualname__ = node.__qualname__ = self.plan.op
-        return torch_private.not_traced(call), torch_private.not_traced(node), w.text()
+            self.write_body()
+
+    def emit_untraced(self) -> None:
+        """Write what dynamo reads of an op without operators: it runs between graphs."""
+        w = self.writer
+        with w.block(f"def traced({', '.join(['self', *self._names])}):"):
+            w.line(f"return node({', '.join(['self', *self._names])})")
 
 
-def emit_call(plan: Plan) -> tuple[FunctionType, FunctionType, str]:
-    """The generated ``__call__`` and node body of an op class, and their source."""
-    return CallEmitter(plan).emit()
+@attrs.frozen(slots=True)
+class CallCode:
+    """What is generated of a call. ``traced``: what a graph records of it; ``kernels``: per
+    operator what it does with tensors that have data, and under autograd.
+    """
+
+    call: FunctionType
+    node: FunctionType
+    traced: FunctionType
+    kernels: tuple[tuple[FunctionType, FunctionType], ...]
+    source: str
+
+
+def emit_call(
+    plan: Plan,
+    bound: Sequence[Bound] = (),
+    hosts: Hosts | None = None,
+    emitter: CallEmitter | None = None,
+) -> CallCode:
+    """The generated functions of an op class.
+
+    Args:
+        plan: the op's plan.
+        bound: its operators, if it has some.
+        hosts: whom their keys stand for.
+        emitter: writes them, if the op is of a kind of its own.
+    """
+    emitter = emitter or CallEmitter(plan)
+    w = emitter.writer
+    operators = OperatorEmitter(bound, hosts, w) if hosts and bound else None
+    emitter.emit(operators)
+    w.line("")
+    if operators:
+        operators.emit(emitter.write_body)
+    else:
+        emitter.emit_untraced()
+    functions = compile_source(w, f"<tileops call {plan.op}>")
+    call, node = functions["__call__"], functions["node"]
+    # Python words its own TypeError for a wrong count or keyword with this name.
+    call.__qualname__ = node.__qualname__ = plan.op
+    kernels = tuple((functions[f"run_{i}"], functions[f"autograd_{i}"]) for i in range(len(bound)))
+    node = torch_private.not_traced(node, "an op without an operator runs as it is")
+    return CallCode(call, node, functions["traced"], kernels, w.text())
 
 
 def _if_there(result: str, due: str, wrong: list[str]) -> str:

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from tileops_core.call import torch_private
 from tileops_core.call.compose import Tensors
 from tileops_core.call.state import CalledOp
 from tileops_core.call.writes import check_view, check_written
 from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Plan
 from tileops_core.spec.catalogue import known_ops
+
+
+def refuse(op: str) -> NotImplementedError:
+    """The error of a backward: the library has no gradient for a forward op."""
+    backward_op = op.replace("FwdOp", "BwdOp")
+    hint = (
+        f"compute it with {backward_op}"
+        if backward_op != op and backward_op in known_ops()
+        else "call the op under torch.no_grad() or on detached inputs, or use the torch "
+        "function that it stands for"
+    )
+    return NotImplementedError(
+        f"{op} has no gradient: it computes a forward pass for inference; {hint}"
+    )
 
 
 class NoBackward(torch.autograd.Function):
@@ -34,17 +51,8 @@ class NoBackward(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        """Refuse: the library has no gradient for a forward op."""
-        backward_op = ctx.op.replace("FwdOp", "BwdOp")
-        hint = (
-            f"compute it with {backward_op}"
-            if backward_op != ctx.op and backward_op in known_ops()
-            else "call the op under torch.no_grad() or on detached inputs, or use the torch "
-            "function that it stands for"
-        )
-        raise NotImplementedError(
-            f"{ctx.op} has no gradient: it computes a forward pass for inference; {hint}"
-        )
+        """Refuse."""
+        raise refuse(ctx.op)
 
 
 class Written(torch.autograd.Function):
@@ -67,9 +75,58 @@ def _differentiable(tensor: torch.Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
+class _PerThread(threading.local):
+    told: bool = False
+
+
+_THREAD = _PerThread()
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Inside, autograd knows of the call already, whatever grad mode says."""
+    before, _THREAD.told = _THREAD.told, True
+    try:
+        yield
+    finally:
+        _THREAD.told = before
+
+
 def needs_grad(tensors: Tensors) -> bool:
     """Whether autograd would want to know of a call with these tensors."""
-    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+    return (
+        torch.is_grad_enabled()
+        and any(t is not None and t.requires_grad for t in tensors)
+        and not _THREAD.told
+    )
+
+
+def no_out(plan: Plan) -> SignatureError:
+    """The error of ``out=`` beside an input that requires grad."""
+    return SignatureError(
+        f"{plan.op}: out= does not work with inputs that require grad; call under "
+        "torch.no_grad(), or without out=",
+        op=plan.op,
+        tensor="out",
+    )
+
+
+def refuse_tangents(op: str, tensors: Tensors) -> None:
+    """Refuse tensors that carry a forward-mode tangent: a kernel would drop it without a word.
+
+    Raises:
+        SignatureError: one does.
+    """
+    forward_ad = torch_private.forward_ad
+    if forward_ad._current_level >= 0 and any(
+        t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors
+    ):
+        raise SignatureError(
+            f"{op}: cannot be called with forward-mode tangents (torch.func.jvp, "
+            "torch.autograd.forward_ad), which a kernel would drop; unpack the dual tensors first, "
+            "or use the torch function that the op stands for",
+            op=op,
+        )
 
 
 def run_node(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
@@ -94,12 +151,7 @@ def run_with_grad(
     """
     plan = op._plan
     if out is not None:
-        raise SignatureError(
-            f"{plan.op}: out= does not work with inputs that require grad; call under "
-            "torch.no_grad(), or without out=",
-            op=plan.op,
-            tensor="out",
-        )
+        raise no_out(plan)
     if not plan.may_write:
         return NoBackward.apply(plan.op, run, *inputs)  # type: ignore[no-untyped-call]
     statics = op._construction.statics

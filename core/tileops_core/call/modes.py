@@ -1,12 +1,13 @@
 """Calls that are not plain: odd tensors, modes and transforms, autograd, autocast, checking.
 
-Each is brought back to the ordinary road, or refused with a sentence that says what to do.
+Where torch, or somebody's code inside torch, wants to see the call, it goes through the op's
+operator. The rest is brought back to the ordinary road.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -14,13 +15,15 @@ from torch.overrides import handle_torch_function, has_torch_function
 
 from tileops_core.call import checking, torch_private
 from tileops_core.call.admit import admit
+from tileops_core.call.callers import calling
 from tileops_core.call.compose import Tensors
-from tileops_core.call.grad import needs_grad, run_node, run_with_grad
+from tileops_core.call.grad import needs_grad, refuse_tangents, run_node, run_with_grad
 from tileops_core.call.metadata import check_metadata
-from tileops_core.call.pipeline import is_shapes_only, miss
+from tileops_core.call.pipeline import miss, remember
 from tileops_core.call.state import CalledOp
 from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Plan
+from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.tensor_spec import TensorSpec
 
 
@@ -33,55 +36,121 @@ def unusual(op: CalledOp, inputs: tuple[Any, ...], out: Any = None) -> Any:
         out: the caller's buffer, if the op takes one.
     """
     plan = op._plan
+    if torch_private.fx_trace._is_fx_tracing_flag and torch_private.has_fx_proxy((*inputs, out)):
+        return _through_operator(op, inputs, out)
     with torch_private.no_torch_function():
         admit(plan, inputs, out)
     given = tuple(x for x in (*inputs, out) if x is not None)
     if has_torch_function(given):
         positional, named = _as_called(plan, inputs, out)
         return handle_torch_function(op, given, *positional, **named)  # type: ignore[arg-type]
-    _refuse_transforms(plan.op, given)
-    fake_mode = _fake_mode(given)
-    shapes_only = fake_mode is not None or is_shapes_only(given)
-    if shapes_only and torch_private.graph_is_recorded():
-        raise _refused(
-            plan.op,
-            "while a graph is recorded from shapes (torch.export, make_fx with fake tensors): it "
-            "would hold an empty tensor in place of the result",
-            "use torch.compile, or make_fx with real tensors",
-        )
+    if _is_watched(given):
+        return _watched(op, inputs, out)
+    refuse_tangents(plan.op, given)
     replaced: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def taken(name: str, tensor: Any) -> Any:
-        """What stands for the caller's tensor inside the call."""
-        if tensor is None:
-            return None
-        if fake_mode is not None:
-            mine = fake_mode.from_tensor(tensor)
-        else:
-            mine = tensor if shapes_only else _plain(plan, name, tensor)
+    def plain(tensor: Any) -> Any:
+        mine = _plain(tensor)
         if mine is not tensor:
             replaced.append((mine, tensor))
         return mine
 
-    inputs = tuple(taken(t.name, x) for t, x in zip(plan.signature.inputs, inputs, strict=True))
-    out = taken("out", out)
+    inputs, out = tuple(map(plain, inputs)), plain(out)
 
     def run() -> Any:
-        if shapes_only:
-            with fake_mode or nullcontext():
-                return miss(op, None, inputs, out, shapes_only=True)
-        if checking.active().purity:
-            return miss(op, _checked_key(inputs, out), inputs, out)
-        return run_node(op, inputs, out)
+        return _checked(op, inputs, out)
 
-    if checking.active().metadata and not shapes_only:
-        check_metadata(plan, op._construction.statics, inputs)
-    with _surroundings(plan.op, given):
+    with _without_autocast(given):
         if needs_grad((*inputs, out)):
             result = run_with_grad(op, run, inputs, out)
         else:
             result = run()
     return _callers(result, replaced) if replaced else result
+
+
+def odd_node(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
+    """Run what an operator stands for, where grad mode, autocast, checks or a subclass are on."""
+    given = tuple(x for x in (*inputs, out) if x is not None)
+    refuse_tangents(op._plan.op, given)
+
+    def run() -> Any:
+        return _checked(op, tuple(map(_plain, inputs)), _plain(out))
+
+    with _without_autocast(given):
+        if needs_grad((*inputs, out)):
+            # Only where a graph was taken apart and calls what lies below autograd.
+            return run_with_grad(op, run, inputs, out)
+        with torch.no_grad():
+            return run()
+
+
+def _checked(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
+    """Run the node on plain tensors, with what this thread checks on top."""
+    checks = checking.active()
+    if checks.metadata and not _is_meta(inputs):
+        check_metadata(op._plan, op._construction.statics, inputs)
+    if checks.purity:
+        return miss(op, _checked_key(inputs, out), tuple(inputs), out)
+    return run_node(op, inputs, out)
+
+
+# -- through the operator -----------------------------------------------------------------
+
+
+def _is_watched(tensors: Tensors) -> bool:
+    """Whether torch's dispatcher has to see the call."""
+    return (
+        bool(torch_private.dispatch_modes())
+        or torch_private.functorch_level() is not None
+        or torch_private.jit_tracing()
+        or torch_private.profiling()
+        or torch_private.fx_trace._is_fx_tracing_flag
+        or any(t is not None and torch_private.is_dispatch_subclass(t) for t in tensors)
+    )
+
+
+def _watched(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
+    """Run the operator; real tensors in a fake mode become fake, as nobody may compute there."""
+    fake = torch_private.active_fake_mode() if torch_private.dispatch_modes() else None
+    if fake is None or torch_private.graph_is_recorded():
+        return _through_operator(op, inputs, out)
+    mine: list[Any] = [x if x is None else fake.from_tensor(x) for x in (*inputs, out)]
+    replaced = [(m, x) for m, x in zip(mine, (*inputs, out), strict=True) if m is not x]
+    return _callers(_through_operator(op, tuple(mine[:-1]), mine[-1]), replaced)
+
+
+def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
+    """Run the op's operator on this instance; a call without data leaves a record too."""
+    if not op.compile_op_names:
+        fake = torch_private.active_fake_mode() is not None
+        return miss(op, None, inputs, out, shapes_only=True) if fake else _checked(op, inputs, out)
+    with calling(op) as caller:
+        rest = () if op._plan.signature.out_buffer is None else (out,)
+        try:
+            result = op._traced(*inputs, *rest)
+        except RuntimeError as error:
+            if caller.ran or not torch_private.functionalizing() or not op._plan.may_write:
+                raise
+            raise SignatureError(
+                f"{op._plan.op}: a call that writes cannot be made inside torch.func.functionalize;"
+                " call it outside, or the op that does not write",
+                op=op._plan.op,
+            ) from error
+    if not caller.ran and all(x is None or isinstance(x, torch.Tensor) for x in inputs):
+        specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
+        statics, has_out = op._construction.statics, out is not None
+        remember(op, SignatureCall(op._plan, statics, specs, has_out, Served(None)), inputs)
+    return result
+
+
+# -- pieces -------------------------------------------------------------------------------
+
+
+def _plain(tensor: Any) -> Any:
+    """The tensor as one of torch's own classes, over the same memory."""
+    if tensor is None or type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return tensor
+    return tensor.as_subclass(torch.Tensor)
 
 
 def _callers(result: Any, replaced: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
@@ -100,77 +169,19 @@ def _as_called(plan: Plan, inputs: Tensors, out: Any) -> tuple[list[Any], dict[s
     return [x for t, x in pairs if not t.kw_only], named
 
 
-def _refuse_transforms(op: str, tensors: Tensors) -> None:
-    """Refuse what would silently go wrong: transforms see inside a call only through torch."""
-    if torch_private.functorch_level() is not None and any(
-        t is not None and torch_private.is_functorch_tensor(t) for t in tensors
-    ):
-        raise _refused(
-            op,
-            "inside a torch.func transform (vmap, grad, jvp, functionalize)",
-            "call it outside the transform, with the batch as an axis of its own",
-        )
-    if torch_private.forward_ad._current_level >= 0 and any(
-        t is not None and torch_private.forward_ad.unpack_dual(t).tangent is not None
-        for t in tensors
-    ):
-        raise _refused(
-            op,
-            "with forward-mode tangents, which a kernel would drop",
-            "unpack the dual tensors first, or use the torch function that the op stands for",
-        )
-    if torch_private.jit_tracing():
-        raise _refused(
-            op,
-            "under torch.jit.trace, which would record one kernel's work instead of the op",
-            "use torch.compile",
-        )
-
-
-def _refused(op: str, where: str, instead: str) -> SignatureError:
-    return SignatureError(f"{op}: cannot be called {where}; {instead}", op=op)
-
-
-def _plain(plan: Plan, name: str, tensor: Any) -> Any:
-    """The tensor as torch's own class; a subclass that takes part in dispatch is refused."""
-    if tensor is None or type(tensor) in (torch.Tensor, torch.nn.Parameter):
-        return tensor
-    if torch_private.is_dispatch_subclass(tensor):
-        kind = type(tensor).__name__
-        raise SignatureError(
-            f"{plan.op}: {name} is a {kind}, whose memory a kernel cannot read; pass the plain "
-            "tensor that it wraps",
-            op=plan.op,
-            tensor=name,
-            expected="torch.Tensor",
-            actual=kind,
-        )
-    return tensor.as_subclass(torch.Tensor)
-
-
 @contextmanager
-def _surroundings(op: str, tensors: Tensors) -> Iterator[None]:
-    """Outside of transforms that have no part in the call, autocast off (kernels do as the
-    signature says), and a range for the profiler.
-    """
+def _without_autocast(tensors: Tensors) -> Iterator[None]:
+    """Kernels do as the signature says, whatever autocast would make of them."""
     with ExitStack() as stack:
-        if torch_private.functorch_level() is not None:
-            stack.enter_context(torch_private.outside_transforms())
         if torch_private.autocast_on():
             for kind in {t.device.type for t in tensors if t is not None}:
                 if kind != "meta" and torch.is_autocast_enabled(kind):
                     stack.enter_context(torch.autocast(kind, enabled=False))
-        if torch_private.profiling():
-            stack.enter_context(torch.autograd.profiler.record_function(op))
         yield
 
 
-def _fake_mode(tensors: Tensors) -> Any:
-    """The fake mode that is active or that a tensor belongs to; None if neither."""
-    for tensor in tensors:
-        if tensor is not None and torch_private.is_fake(tensor):
-            return tensor.fake_mode  # type: ignore[attr-defined]
-    return torch_private.active_fake_mode() if torch_private.dispatch_modes() else None
+def _is_meta(tensors: Tensors) -> bool:
+    return any(x is not None and x.device.type == "meta" for x in tensors)
 
 
 def _checked_key(inputs: Tensors, out: torch.Tensor | None) -> Any:

@@ -68,6 +68,18 @@ is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
 ) or (lambda _tensor: functorch_level() is not None)
 """Whether a tensor belongs to a functorch transform."""
 
+compiling: Callable[[], bool] = getattr(
+    torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling
+)
+"""Whether dynamo reads this code instead of running it; it takes the answer for a constant."""
+
+
+def functionalizing() -> bool:
+    """Whether ``torch.func.functionalize`` is the innermost transform."""
+    level: Any = functorch_level()
+    return level is not None and getattr(level.key(), "name", "") == "Functionalize"
+
+
 forward_ad: Any = _forward_ad
 """Its ``_current_level`` is not negative inside forward-mode differentiation."""
 
@@ -82,11 +94,11 @@ for _module, _name, _idle in (
         setattr(_module, _name, _idle)
 
 
-def not_traced(function: Any) -> Any:
+def not_traced(function: Any, reason: str = "it runs as it is, between graphs") -> Any:
     """Make dynamo break the graph at ``function`` and run it, and what it calls, as it is.
 
     The mark and the strategy are what ``torch.compiler.disable`` comes to; set by hand, because
-    importing dynamo takes a second.
+    importing dynamo takes a second. ``reason`` is what an error about a whole graph says.
     """
     frames = _attribute("_C._dynamo.eval_frame")
     action = getattr(frames, "_FrameAction", None)
@@ -98,7 +110,7 @@ def not_traced(function: Any) -> Any:
         function = _without_dynamo(function, frames.set_eval_frame)
         frames.skip_code(function.__code__)
     function._torchdynamo_disable = True
-    function._torchdynamo_disable_msg = "an op runs as it is, between the graphs around it"
+    function._torchdynamo_disable_msg = reason
     return function
 
 
@@ -135,12 +147,60 @@ def ordinary_state() -> Iterator[None]:
             yield
 
 
+def forget_operators(library: Any) -> None:
+    """Take operators back from torch, which else happens when the last reference to ``library``,
+    their handle, goes; the frames of an exception may hold one for long.
+    """
+    destroy = getattr(library, "_destroy", None)
+    if destroy is not None:
+        destroy()
+
+
+def add_vmap_rule(
+    library: Any, qualname: str, rule: Callable[..., Any], operator: Callable[[], Any]
+) -> None:
+    """Give an operator its rule for ``torch.vmap``.
+
+    ``torch.library.register_vmap`` does the same, but looks the operator up first, which takes
+    twenty times as long.
+
+    Args:
+        library: torch's handle of the operator.
+        qualname: its namespace and name.
+        rule: as ``register_vmap`` takes it.
+        operator: gives the operator's overload.
+    """
+    helper = _vmap_helper()
+    if helper is None:
+        torch.library.register_vmap(qualname, rule, lib=library)
+        return
+
+    def kernel(keyset: Any, *args: Any) -> Any:
+        from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+
+        return helper(retrieve_current_functorch_interpreter(), rule, operator(), *args)
+
+    library.impl(qualname.split("::")[1], kernel, "FuncTorchBatched", with_keyset=True)
+
+
+def _vmap_helper() -> Callable[..., Any] | None:
+    module = sys.modules.get("torch._functorch.autograd_function")
+    found: Callable[..., Any] | None
+    found = getattr(module, "custom_function_call_vmap_helper", None)
+    return found
+
+
 def active_fake_mode() -> Any:
     """The innermost active fake mode, or None."""
     stack: Callable[[], list[Any]]
     stack = getattr(_python_dispatch, "_get_current_dispatch_mode_stack", list)
     fake = [mode for mode in stack() if type(mode).__name__ == "FakeTensorMode"]
     return fake[-1] if fake else None
+
+
+def has_fx_proxy(values: Any) -> bool:
+    """Whether some of the values stand for tensors of a graph that torch.fx traces."""
+    return any(isinstance(value, torch.fx.Proxy) for value in values)
 
 
 def graph_is_recorded() -> bool:
@@ -153,6 +213,34 @@ def graph_is_recorded() -> bool:
 def is_fake(tensor: torch.Tensor) -> bool:
     """Whether the tensor is fake (shape and dtype without data)."""
     return type(tensor) is not torch.Tensor and hasattr(tensor, "fake_mode")
+
+
+@contextmanager
+def fake_tensors() -> Iterator[None]:
+    """A context in which new tensors are fake, on whatever device they are asked for."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        yield
+
+
+def needs_data(error: BaseException) -> bool:
+    """Whether something was asked of a fake tensor that only its values could answer."""
+    # By name: torch has moved these classes, and has others of this kind beside them.
+    return any(
+        cls.__module__.startswith("torch.") and cls.__name__ in _NEED_DATA
+        for cls in type(error).__mro__
+    )
+
+
+_NEED_DATA = frozenset(
+    {
+        "DataDependentOutputException",
+        "DynamicOutputShapeException",
+        "GuardOnDataDependentSymNode",
+        "UnsupportedFakeTensorException",
+    }
+)
 
 
 def is_dispatch_subclass(tensor: torch.Tensor) -> bool:

@@ -100,13 +100,7 @@ def check_written(plan: Plan, written: Sequence[Named], others: Sequence[Named])
                     f"{name} is written and overlaps {other_name} in memory without being the "
                     f"same view of it; pass a clone of one of them",
                 )
-        if tensor.requires_grad and tensor.is_leaf and torch.is_grad_enabled():
-            raise _refused(
-                plan,
-                name,
-                f"{name} is written, but it is a leaf that requires grad; write under "
-                "torch.no_grad(), or pass a clone",
-            )
+        check_leaf(plan, name, tensor)
         if tensor.is_inference() and not torch.is_inference_mode_enabled():
             raise _refused(
                 plan,
@@ -114,6 +108,21 @@ def check_written(plan: Plan, written: Sequence[Named], others: Sequence[Named])
                 f"{name} is written, but it was made in inference mode and this call is outside "
                 "it; call inside torch.inference_mode(), or pass a clone",
             )
+
+
+def check_leaf(plan: Plan, name: str, tensor: torch.Tensor) -> None:
+    """Check that no leaf is written whose gradient would be that of a value it no longer has.
+
+    Raises:
+        SignatureError: a leaf that requires grad, in grad mode.
+    """
+    if tensor.requires_grad and tensor.is_leaf and torch.is_grad_enabled():
+        raise _refused(
+            plan,
+            name,
+            f"{name} is written, but it is a leaf that requires grad; write under "
+            "torch.no_grad(), or pass a clone",
+        )
 
 
 def check_view(plan: Plan, name: str, tensor: torch.Tensor) -> None:

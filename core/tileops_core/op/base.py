@@ -13,6 +13,7 @@ from tileops_core.backend.targets import BUILTIN, Builtin, check_target, current
 from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
 from tileops_core.call.constants import constants
+from tileops_core.call.delegates import Delegates
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
 from tileops_core.call.torch_private import not_traced, ordinary_state
@@ -20,16 +21,21 @@ from tileops_core.errors import OpNotAvailableError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.dispatch import decide
 from tileops_core.kernels.kernel import Kernel, KernelInterface
+from tileops_core.op.composite import Holds
 from tileops_core.op.definition import define, installed_for
-from tileops_core.op.instances import anchor, key_of
-from tileops_core.op.parameters import refuse_write
+from tileops_core.op.hosts import anchor, known_host
+from tileops_core.op.keys import key_of
+from tileops_core.op.parameters import CONSTRUCTED, refuse_write
+from tileops_core.op.prepare import Prepares
+from tileops_core.op.roofs import Rooflines
+from tileops_core.op.tuning import Tunes
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import SignatureCall
 from tileops_core.record.table import read
 from tileops_core.tensor_spec import TensorSpec
 
 
-class Op:
+class Op(Holds, Prepares, Rooflines, Tunes):
     """Base of every op; a subclass whose name is a manifest key becomes callable.
 
     The manifest entry decides the constructor, the checks of each call, the results' shapes and
@@ -39,6 +45,7 @@ class Op:
 
     Class attributes of a subclass: ``interfaces`` and ``kernel_types`` (its own, besides those
     that backends register), ``spec`` (the entry of an op that no manifest file holds),
+    ``delegate_types`` (the ops that it is made of, if it is),
     ``injected_parameters`` (what a family's constructor takes besides the entry's parameters).
     """
 
@@ -49,11 +56,14 @@ class Op:
     dtype: Any = None
 
     _plan: ClassVar[Plan]
+    compile_op_names: ClassVar[tuple[str, ...]] = ()
     _node: Any
+    _traced: Any
     _call_source: ClassVar[str] = ""
     _writes_call_spec: ClassVar[bool] = False
 
-    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_running")
+    __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_key", "_running")
+    _key: str
     _binding: Binding
     _construction: Construction
     _running: Running
@@ -90,11 +100,12 @@ class Op:
         statics = plan.statics(given)
         values = statics[: len(names)]
         self.__dict__.update(zip(names, values, strict=True))
-        key = key_of(plan, values, target)
+        injected = tuple(self.__dict__.get(name) for name in type(self).injected_parameters)
+        self._key = key = key_of(plan, values, target, injected)
         self._binding = UNBOUND
-        self._running = Running()
+        self._running = Running(delegates=Delegates()) if plan.composite else Running()
         self._construction = Construction(
-            target, statics, installed_for(type(self), plan), key, anchor(key)
+            target, statics, installed_for(type(self), plan), anchor(key, self)
         )
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
@@ -126,34 +137,31 @@ class Op:
 
     @property
     def serving_target(self) -> str | Builtin | None:
-        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call."""
+        """Who serves this instance: a target's name or ``BUILTIN``; None before the first call.
+
+        Of one that only graphs have called: who serves the calls of its key in graphs.
+        """
+        if self._binding is UNBOUND:
+            host = known_host(self._key)
+            return None if host is None else host._binding.target
         return self._binding.target
 
     @property
     def last_call(self) -> SignatureCall:
         """The record of this thread's last completed call; another thread's, if it made none.
 
+        Of an instance that only graphs have called: the last call of its key in a graph.
+
         Raises:
             RuntimeError: no call has completed.
         """
         record = read(self._running.last)
         if record is None:
+            host = known_host(self._key)
+            record = None if host is None else read(host._running.last)
+        if record is None:
             raise RuntimeError(f"{type(self).__name__}: no call has completed yet")
         return record
-
-    def eval_roofline(self) -> tuple[int, int]:
-        """``(flops, bytes)`` that the last call needs at least, from the entry's formula.
-
-        Raises:
-            RuntimeError: no call has completed.
-            NotImplementedError: the entry has no roofline.
-            ManifestError: the entry gives no cost for this call.
-        """
-        if self._plan.signature.roofline is None:
-            raise NotImplementedError(
-                f"{type(self).__name__}: its manifest entry states no roofline"
-            )
-        return self.last_call.roofline()
 
     # -- for subclasses -------------------------------------------------------------------
 
@@ -195,6 +203,8 @@ class Op:
             return found[1]
         deciding = current(self)
         if deciding is not None:
+            if deciding.dry is not None:
+                return deciding.dry.kernel_for(self, deciding, interface, call)
             candidate, entry = entry_for(self, deciding.binding, interface, call)
             deciding.chosen[interface] = candidate
             return entry
@@ -248,12 +258,20 @@ class Op:
     # -- copies ---------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters, target and what a subclass added; who serves is decided anew in a copy."""
-        return {"target": self._construction.target, "attributes": dict(self.__dict__)}
+        """Parameters, target, sub-ops and what a subclass added; who serves is decided anew."""
+        state: dict[str, Any] = {
+            "target": self._construction.target,
+            "attributes": dict(self.__dict__),
+        }
+        if self.delegate_types:
+            state["delegates"] = list(self._running.delegates.items())
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["attributes"])
         Op.__init__(self, target=state["target"])
+        for stage, identity, sub_op in state.get("delegates", ()):
+            self.delegate_for(stage, identity, sub_op)
 
     def _infer_output_shapes(self, *inputs: Any) -> tuple[tuple[int, ...] | None, ...]:
         """The outputs' shapes for these inputs (tensors or specs, None for absent ones)."""
@@ -269,7 +287,7 @@ def _shown(value: Any) -> str:
     return repr(value)
 
 
-# Like a call: constructed in code that dynamo traces, an op stands between the graphs.
-setattr(Op, "__init__", not_traced(Op.__init__))  # noqa: B010 - no override, a wrapper of it
+# Constructed in code that dynamo traces, an op stands between the graphs.
+setattr(Op, "__init__", not_traced(Op.__init__, CONSTRUCTED))  # noqa: B010 - no override, a wrapper of it
 
 __all__ = ["BUILTIN", "Op"]

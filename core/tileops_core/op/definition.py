@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from tileops_core.backend.registry import REGISTRY
-from tileops_core.call.emit_call import emit_call
-from tileops_core.errors import ManifestError
+from tileops_core.call.torch_operators import LIBRARY
+from tileops_core.errors import ManifestError, StaleGraphError
 from tileops_core.kernels.contracts import Installed, install
+from tileops_core.op import boundary, hosts
+from tileops_core.op.composite import check_delegate_types
 from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Plan
@@ -33,7 +36,8 @@ def define(cls: Any, base: Any) -> None:
 
     Raises:
         ManifestError: the class's own ``spec`` is wrong.
-        TypeError: another living class of another module is this op already.
+        TypeError: another living class of another module is this op already, or its sub-ops are
+            not those of the entry.
     """
     name = cls.__name__
     spec = cls.__dict__.get("spec")
@@ -67,9 +71,12 @@ def _refusal(error: ManifestError) -> Any:
 def _install(cls: Any, base: Any, loaded: Spec) -> None:
     """Everything that is made from an entry."""
     signature = build_signature(loaded)
-    plan = build_plan(signature)
+    check_delegate_types(cls, signature)
+    plan = build_plan(signature, (cls.__module__, cls.__qualname__))
+    code = boundary.install(cls, plan, own=cls.__module__.startswith(f"{LIBRARY}.ops."))
     cls._plan = plan
-    cls.__call__, cls._node, cls._call_source = emit_call(plan)
+    cls.__call__, cls._node, cls._traced = code.call, code.node, code.traced
+    cls._call_source = code.source
     for param in plan.signature.params:
         setattr(cls, param.name, ParameterAttribute(param.name))
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):
@@ -112,6 +119,8 @@ def _claim(cls: type) -> None:
             "an op's name means one thing in a process, so rename one, or add a backend for the "
             "op instead of a second class"
         )
+    if other is not None:
+        hosts.forget_op(name)
     _CLASSES[name] = cls
 
 
@@ -141,3 +150,24 @@ def installed_for(cls: Any, plan: Plan) -> Installed:
 def living_classes() -> dict[str, type]:
     """The op classes of this process that somebody still holds, by name."""
     return dict(_CLASSES)
+
+
+def _class_of(op: str) -> Any:
+    """The class of an op that a graph names; the library's own is imported, if it has to be.
+
+    Raises:
+        StaleGraphError: no such class is defined.
+    """
+    found: Any = _CLASSES.get(op)
+    if found is None and status_of(op) == "implemented":
+        found = getattr(import_module(f"tileops_core.ops.{family_of(op)}"), op)
+    if found is None:
+        raise StaleGraphError(
+            f"{op}: this graph calls an op of which no class is defined; import the module that "
+            "defines it first",
+            op=op,
+        )
+    return found
+
+
+hosts.find_classes_by(_class_of)

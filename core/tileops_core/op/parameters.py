@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
 from types import FunctionType
 from typing import Any, NoReturn
-
-import attrs
-import torch
 
 from tileops_core.call.torch_private import not_traced
 from tileops_core.plan.emit_expr import dtype_named
@@ -16,6 +11,8 @@ from tileops_core.plan.params import sum_value
 from tileops_core.plan.source import SourceWriter, compile_source
 from tileops_core.signature.kinds import AdtKind, DTypeKind, MaybeKind
 from tileops_core.signature.model import REQUIRED, Param, Signature
+
+CONSTRUCTED = "an op is constructed in compiled code; construct it once, outside, and call it there"
 
 
 class ParameterAttribute:
@@ -87,7 +84,7 @@ def emit_init(signature: Signature, base_init: FunctionType) -> FunctionType:
     init.__doc__ = _docstring(signature.params)
     annotations: dict[str, Any] = {p.name: p.annotation for p in signature.params}
     init.__annotations__ = {**annotations, "target": "str | Builtin | None", "return": None}
-    untraced: FunctionType = not_traced(init)
+    untraced: FunctionType = not_traced(init, CONSTRUCTED)
     return untraced
 
 
@@ -99,25 +96,3 @@ def _docstring(params: tuple[Param, ...]) -> str:
     lines.append("    target: who computes: a target's or a backend's name, BUILTIN, or None for")
     lines.append("        the process default, then whoever claims the call's device.")
     return "\n".join(lines)
-
-
-def typed(value: Any) -> Any:
-    """A parameter for the instance's key: JSON keeps 1, 1.0, True, 0.0 and -0.0 apart.
-
-    What content cannot name, a tensor or a stranger's object, gets a name of its own, never used
-    again.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, tuple):
-        return [typed(v) for v in value]
-    if isinstance(value, torch.dtype | torch.device):
-        return {type(value).__name__: str(value).removeprefix("torch.")}
-    if isinstance(value, complex):
-        return {"complex": [value.real, value.imag]}
-    if isinstance(value, Mapping):
-        return {"mapping": [[k, typed(v)] for k, v in value.items()]}
-    if attrs.has(type(value)):
-        fields = [[f.name, typed(getattr(value, f.name))] for f in attrs.fields(type(value))]
-        return {f"{type(value).__module__}.{type(value).__qualname__}": fields}
-    return {type(value).__name__: uuid.uuid4().hex}

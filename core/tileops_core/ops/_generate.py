@@ -36,7 +36,7 @@ from tileops_core.signature.kinds import (
     WordOrKind,
 )
 from tileops_core.signature.model import REQUIRED, Input, Param, Signature
-from tileops_core.signature.operators import NAMESPACE, operators
+from tileops_core.signature.operators import NAMESPACE, is_random, operators
 from tileops_core.spec.catalogue import known_ops, load_spec, status_of
 from tileops_core.spec.entries import AdtValue
 
@@ -88,7 +88,9 @@ def _index(families: dict[str, list[Signature]]) -> str:
 def _operators(families: dict[str, list[Signature]]) -> str:
     signatures = sorted((s for found in families.values() for s in found), key=lambda s: s.op)
     schemas = {s.op: [operator.schema for operator in operators(s)] for s in signatures}
-    return json.dumps({"namespace": NAMESPACE, "schemas": schemas}, indent=1) + "\n"
+    random = [s.op for s in signatures if is_random(s)]
+    data = {"namespace": NAMESPACE, "random": random, "schemas": schemas}
+    return json.dumps(data, indent=1) + "\n"
 
 
 def _package_stub(families: dict[str, list[Signature]]) -> str:

@@ -11,8 +11,12 @@ from tileops_core.signature.problems import manifest_error
 from tileops_core.signature.solving import solve
 
 
-def build_plan(signature: Signature) -> Plan:
+def build_plan(signature: Signature, home: tuple[str, str] | None = None) -> Plan:
     """Generate and compile the functions of one signature.
+
+    Args:
+        signature: the entry.
+        home: module and name of the class that the plan is for.
 
     Raises:
         ManifestError: an index or a let that no order of solving settles; all are listed.
@@ -39,4 +43,5 @@ def build_plan(signature: Signature) -> Plan:
         written=functions["written"],
         flops=functions.get("flops"),
         moved=functions.get("moved"),
+        home=home,
     )

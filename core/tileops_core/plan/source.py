@@ -47,12 +47,15 @@ def compile_source(writer: SourceWriter, filename: str) -> dict[str, FunctionTyp
     """
     text = writer.text()
     code = compile(text, filename, "exec")
+    # Without a __name__: dynamo would import the module of that name to read the globals.
     namespace = dict(writer.globals)
-    namespace["__name__"] = filename.strip("<>").replace(" ", ".")
     exec(code, namespace)
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    return {
+    functions = {
         name: value
         for name, value in namespace.items()
         if isinstance(value, FunctionType) and value.__code__.co_filename == filename
     }
+    for function in functions.values():
+        function.__module__ = filename.strip("<>").replace(" ", ".")
+    return functions

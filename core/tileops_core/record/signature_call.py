@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import torch
@@ -22,6 +22,11 @@ from tileops_core.record.cost import cost_by, cost_of
 from tileops_core.record.metadata import Metadata, metadata_values
 from tileops_core.spec.expressions import Expr
 from tileops_core.tensor_spec import TensorSpec
+
+Stages: TypeAlias = "Mapping[str, tuple[SignatureCall, ...]]"
+"""Of a composite's call: stage -> records, in the order in which the calls completed."""
+
+_NO_STAGES: Stages = MappingProxyType({})
 
 
 @attrs.frozen(slots=True)
@@ -73,6 +78,7 @@ class SignatureCall:
         served_by: Served,
         *,
         metadata: Metadata | None = None,
+        stages: Stages = _NO_STAGES,
     ) -> None:
         self._plan = plan
         self._statics = statics
@@ -80,11 +86,28 @@ class SignatureCall:
         self.has_out = has_out
         self.served_by = served_by
         self._given = metadata
+        if stages:
+            self.__dict__["stages"] = stages
 
-    def of_call(self, metadata: Metadata) -> SignatureCall:
-        """The record of a call of this kind, with the tensors of its own that describe others."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self._plan, self._statics, self._inputs, self.has_out, self.served_by)
+        return _with_more, (*arguments, self._given, dict(self.stages))
+
+    def of_call(self, metadata: Metadata | None, stages: Stages = _NO_STAGES) -> SignatureCall:
+        """The record of a call of this kind, with what is its own.
+
+        Args:
+            metadata: its tensors that describe others.
+            stages: what its sub-ops' calls left.
+        """
         return SignatureCall(
-            self._plan, self._statics, self._inputs, self.has_out, self.served_by, metadata=metadata
+            self._plan,
+            self._statics,
+            self._inputs,
+            self.has_out,
+            self.served_by,
+            metadata=metadata,
+            stages=MappingProxyType(dict(stages)) if stages else _NO_STAGES,
         )
 
     def __repr__(self) -> str:
@@ -104,6 +127,14 @@ class SignatureCall:
         """Every parameter of the entry by name, as the op keeps it."""
         names = (param.name for param in self._plan.signature.params)
         return MappingProxyType(dict(zip(names, self._statics, strict=False)))
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Of a composite op, the records of its sub-ops' calls by stage.
+
+        Those of one stage stand in the order in which they completed. Empty where no sub-op ran.
+        """
+        return _NO_STAGES
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -247,3 +278,9 @@ class SignatureCall:
         if declared.bytes is not None and self._plan.moved is not None:
             return flops, cost("bytes", declared.bytes, self._plan.moved)
         return flops, sum((t.reads + t.writes) * self.bytes(n) for n, t in self.traffic.items())
+
+
+def _with_more(*arguments: Any) -> SignatureCall:
+    """A record that was pickled."""
+    *facts, metadata, stages = arguments
+    return SignatureCall(*facts, metadata=metadata, stages=MappingProxyType(stages))

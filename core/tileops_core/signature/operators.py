@@ -72,6 +72,11 @@ def has_boundary(signature: Signature) -> bool:
     return bool(signature.inputs) and signature.composition is None
 
 
+def is_random(signature: Signature) -> bool:
+    """Whether two equal calls may give different results; such an op takes a ``seed``."""
+    return any(param.name == "seed" for param in signature.params)
+
+
 def operator_name(signature: Signature) -> str:
     """``norm_layer_norm_fwd`` without the part that the family and the class share."""
     words = "_".join(_WORD.findall(signature.op.removesuffix("Op"))).lower()
@@ -113,7 +118,8 @@ def _writes(item: Input, branches: Branches, given: Given) -> bool:
 
 def _arguments(signature: Signature, written: tuple[str, ...], out: bool) -> str:
     aliases = iter("abcdefghijklmnopqrstuvwxyz")
-    parts = ["str key"]
+    # The instance's key; no input may have the same name.
+    parts = ["str op_key" if any(i.name == "key" for i in signature.inputs) else "str key"]
     for item in signature.inputs:
         alias = f"({next(aliases)}!)" if item.name in written else ""
         optional = "?" if item.optional is not False and not alias else ""
