@@ -159,9 +159,7 @@ def _library(namespace: str) -> Any:
     return torch.library.Library(namespace, "FRAGMENT")  # type: ignore[no-untyped-call]
 
 
-def define(
-    namespace: str, op: str, schemas: Iterable[str], *, random: bool = False
-) -> None:
+def define(namespace: str, op: str, schemas: Iterable[str], *, random: bool = False) -> None:
     """Define an op's operators and their twins, in place of any that it has.
 
     Args:
