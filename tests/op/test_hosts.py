@@ -10,7 +10,7 @@ import weakref
 import pytest
 import torch
 from call_support import Switch, good, op_class, served, small, target
-from graphs import fresh, graphs, whole
+from graphs import fresh, graphs, shared_graphs, whole  # noqa: F401
 
 from tileops_core.errors import StaleGraphError
 from tileops_core.op import hosts
@@ -156,6 +156,7 @@ def test_thousands_of_ops_leave_nothing():
         assert left_of(keys) == set()
 
 
+@pytest.mark.usefixtures("shared_graphs")
 def test_thousands_of_compiled_ops_leave_nothing():
     def f(op, x):
         return op(x)
@@ -313,7 +314,7 @@ def test_an_op_that_holds_a_tensor_works_in_graphs_while_it_lives():
         torch._dynamo.reset()
         gc.collect()
         assert hosts.known_host(key) is None
-        with pytest.raises(StaleGraphError, match="LongRoPEFwdOp: .*Tensor of its own"):
+        with pytest.raises(StaleGraphError, match=r"LongRoPEFwdOp: .*Tensor of its own"):
             run(key, x)
 
 
