@@ -316,6 +316,10 @@ def _text(signature: Signature) -> list[str]:
         notes += ["optional"] if tensor.optional is not False else []
         notes += ["may be written"] if tensor.mutated is not False else []
         arguments.append(f"{tensor.name}: {', '.join(notes)}.")
+    if signature.out_buffer is not None:
+        arguments.append(
+            f"out: what {signature.out_buffer.name} is written to, if not to new memory."
+        )
     results = [f"{o.name}: {o.dtype_text} {o.shape_text}." for o in signature.outputs]
     lines = ["Run the op.", ""]
     for index in signature.indices:
