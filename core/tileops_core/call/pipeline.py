@@ -24,6 +24,7 @@ from tileops_core.call.purity import Purity
 from tileops_core.call.resolve import Server, choose_target, note_origin, resolve
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
+from tileops_core.call.stages import file_stages, filed
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import is_fake
 from tileops_core.call.writes import check_out, check_written
@@ -99,6 +100,8 @@ def _serve(
         if server.is_body:
             # A hand-written body says only now which kernels it asked for.
             route.record = SignatureCall(op._plan, statics, specs, has_out, _served(entered))
+        if op._plan.composite:
+            file_stages(op)  # before anybody else can see who serves: it may fail
         if key is not None:
             entered.binding.keep(key, route)
     except BaseException:
@@ -176,9 +179,10 @@ def blame_kernel(op: CalledOp, route: Route, error: BaseException) -> None:
 def remember(op: CalledOp, record: SignatureCall, inputs: Tensors) -> None:
     """Make a record this thread's last one, with the call's own metadata where there is some."""
     plan = op._plan
-    if plan.metadata:
+    if plan.metadata or plan.composite:
         named = zip(plan.signature.inputs, inputs, strict=True)
-        record = record.of_call({t.name: x for t, x in named if t.values is not None})
+        given = {t.name: x for t, x in named if t.values is not None}
+        record = filed(op, record, given) if plan.composite else record.of_call(given)
     op._running.last[threading.get_ident()] = record
 
 

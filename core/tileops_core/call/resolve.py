@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
@@ -18,7 +19,9 @@ from tileops_core.backend.targets import select_target
 from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.constants import constants, given
+from tileops_core.call.frames import Aside, aside
 from tileops_core.call.routes import Blamed, Credit
+from tileops_core.call.stages import run_body
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import BackendError, SignatureError
@@ -74,6 +77,8 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
             op._construction.target,
             device,
             in_tree=lambda backend: installed.runs_on(device.type, backend),
+            composite=op._plan.composite,
+            own_kernels=bool(installed.interfaces),
         )
         binding.settle(selection.name, selection.builder, selection.backend)
     if _log_select.isEnabledFor(logging.DEBUG):
@@ -100,7 +105,8 @@ def resolve(op: CalledOp, entered: Entered, device: torch.device, specs: Specs) 
         kernel = given(forward_of(candidate, op._plan.op, entry), constants(op, device))
         return Server(kernel, binding.credit(candidate, interface), entry)
     target = binding.target
-    return Server(op.forward, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
+    body = partial(run_body, op, binding) if op._plan.composite else op.forward
+    return Server(body, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
 
 
 # -- in-tree ------------------------------------------------------------------------------
@@ -122,7 +128,12 @@ def entry_for(
     found = table.young.get(key) or table.promote(key)
     if found is None:
         # A body may ask for kernels of other tensors than the op's.
-        found = _chosen(op, binding, interface, call, call)
+        if op._plan.composite:
+            with aside():
+                candidate, entry = _chosen(op, binding, interface, call, call)
+            found = candidate, Aside(entry)
+        else:
+            found = _chosen(op, binding, interface, call, call)
         table.keep(key, found)
     return found
 

@@ -11,7 +11,7 @@ import click
 from rich.syntax import Syntax
 
 from tileops_core.backend.registry import REGISTRY
-from tileops_core.call.emit_call import emit_call
+from tileops_core.call.emit import emit
 from tileops_core.cli.group import one_of
 from tileops_core.cli.ops import cell
 from tileops_core.cli.output import Page, json_option, print_json
@@ -35,7 +35,7 @@ def show(op: str, plan: bool, as_json: bool) -> None:
     signature = seen.entries[op].signature()
     if plan:
         generated = build_plan(signature)
-        _print_plan(f"{generated.source}\n{emit_call(generated)[2]}", op, as_json)
+        _print_plan(f"{generated.source}\n{emit(generated)[2]}", op, as_json)
         return
     tell_failures(seen)
     facts = _facts(signature, seen)

@@ -8,19 +8,25 @@ describe others (metadata), each call has a record of its own, which refers to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import torch
 
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
-from tileops_core.record.cost import cost_by
+from tileops_core.record.cost import cost_by, cost_of
 from tileops_core.record.metadata import Metadata, metadata_values
+from tileops_core.spec.expressions import Expr
 from tileops_core.tensor_spec import TensorSpec
+
+Stages: TypeAlias = "Mapping[str, tuple[SignatureCall, ...]]"
+"""Of a composite's call: stage -> records, in the order in which the calls completed."""
+
+_NO_STAGES: Stages = MappingProxyType({})
 
 
 @attrs.frozen(slots=True)
@@ -58,10 +64,21 @@ class SignatureCall:
     Attributes:
         served_by: a :class:`Served`.
         has_out: whether the caller passed ``out``.
+        stages: of a composite op, the records of the sub-ops' calls by stage: those of one stage
+            in the order in which they completed. Empty where no sub-op ran.
     """
 
     # Facts in slots; the dictionary appears when something is expanded.
-    __slots__ = ("__dict__", "_given", "_inputs", "_plan", "_statics", "has_out", "served_by")
+    __slots__ = (
+        "__dict__",
+        "_given",
+        "_inputs",
+        "_plan",
+        "_statics",
+        "has_out",
+        "served_by",
+        "stages",
+    )
 
     def __init__(
         self,
@@ -72,6 +89,7 @@ class SignatureCall:
         served_by: Served,
         *,
         metadata: Metadata | None = None,
+        stages: Stages = _NO_STAGES,
     ) -> None:
         self._plan = plan
         self._statics = statics
@@ -79,11 +97,23 @@ class SignatureCall:
         self.has_out = has_out
         self.served_by = served_by
         self._given = metadata
+        self.stages = stages
 
-    def of_call(self, metadata: Metadata) -> SignatureCall:
-        """The record of a call of this kind, with the tensors of its own that describe others."""
+    def of_call(self, metadata: Metadata | None, stages: Stages = _NO_STAGES) -> SignatureCall:
+        """The record of a call of this kind, with what is its own.
+
+        Args:
+            metadata: its tensors that describe others.
+            stages: what its sub-ops' calls left.
+        """
         return SignatureCall(
-            self._plan, self._statics, self._inputs, self.has_out, self.served_by, metadata=metadata
+            self._plan,
+            self._statics,
+            self._inputs,
+            self.has_out,
+            self.served_by,
+            metadata=metadata,
+            stages=MappingProxyType(dict(stages)) if stages else _NO_STAGES,
         )
 
     def __repr__(self) -> str:
@@ -214,29 +244,35 @@ class SignatureCall:
 
         Raises:
             NotImplementedError: the entry has no roofline.
+            ManifestError: it gives no cost for this call: it divides by zero, is negative, or its
+                cost function fails or cannot be imported.
+            TileOpsError: the call was traced, and its lengths are no numbers.
         """
-        declared = self._plan.signature.roofline
+        signature = self._plan.signature
+        declared = signature.roofline
         if declared is None:
             raise NotImplementedError(f"{self.op}: its manifest entry states no roofline")
+        if any(isinstance(n, torch.SymInt) for x in self._inputs if x for n in x.shape):
+            raise TileOpsError(
+                f"{self.op}: the call was traced with symbolic lengths, its cost is no number; ask "
+                "after a call of real or meta tensors"
+            )
         if declared.func is not None:
-            flops, moved = cost_by(self.op, declared.func, self)
-            return _whole(self.op, flops), _whole(self.op, moved)
-        signature = self._plan.signature
+            return cost_by(signature, declared, self)
         every = (*signature.inputs, *signature.construction_tensors, *signature.outputs)
         sizes = {t.name: self.bytes(t.name) for t in every}
+        values = dict(zip(self._plan.static_names, self._statics, strict=True))
+        values |= zip(self._plan.fact_names, self._facts, strict=True)
+
+        def cost(what: str, formula: Expr, compute: Callable[..., int]) -> int:
+            def run() -> int:
+                return compute(self._statics, self._facts, sizes)
+
+            return cost_of(signature, what, formula, run, values)
+
+        assert declared.flops is not None
         assert self._plan.flops is not None
-        flops = self._plan.flops(self._statics, self._facts, sizes)
-        if self._plan.moved is not None:
-            moved = self._plan.moved(self._statics, self._facts, sizes)
-        else:
-            moved = sum((t.reads + t.writes) * self.bytes(name) for name, t in self.traffic.items())
-        return _whole(self.op, flops), _whole(self.op, moved)
-
-
-def _whole(op: str, value: object) -> int:
-    """A count as an int; a fraction would be a mistake in the entry."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise TileOpsError(f"{op}: its roofline gives {value!r}, a count must be a whole number")
+        flops = cost("flops", declared.flops, self._plan.flops)
+        if declared.bytes is not None and self._plan.moved is not None:
+            return flops, cost("bytes", declared.bytes, self._plan.moved)
+        return flops, sum((t.reads + t.writes) * self.bytes(n) for n, t in self.traffic.items())

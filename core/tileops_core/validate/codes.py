@@ -24,7 +24,8 @@ CODES: Mapping[str, str] = MappingProxyType(
         "does.",
         "row-inference": "The tensors of a row settle an index to something else than the row "
         "says.",
-        "roofline": "The cost of a row's call cannot be computed, or is none.",
+        "roofline": "The cost of a row's call cannot be computed, is none, or is rounded down to "
+        "0.",
         "symbolic": "The code generated from an entry needs the number behind a length, so one "
         "traced graph cannot serve many sizes.",
         "ref-api": "The reference names something that its module does not have.",
