@@ -40,7 +40,8 @@ def call(op, inputs):
 
 
 def as_tuple(result):
-    return result if isinstance(result, tuple) else (result,)
+    """The outputs that there are."""
+    return tuple(x for x in (result if isinstance(result, tuple) else (result,)) if x is not None)
 
 
 def for_oracle(case, *, wide):

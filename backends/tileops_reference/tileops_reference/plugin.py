@@ -1,4 +1,5 @@
-"""What this distribution registers: for every op a general kernel type and an oracle.
+"""What this distribution registers: an oracle for every op, and a general kernel type for each that
+is not made of others.
 
 Only names: a kernel's module is imported when an op first needs it.
 """
@@ -43,10 +44,18 @@ _OPS = {
     "TanhFwdOp": ("elementwise:TanhReference", "elementwise:tanh"),
 }
 
+_COMPOSITES = {
+    # op: function; other ops do its work
+    "FusedMoEExpertsFwdOp": "moe_fused:fused_moe_experts",
+    "FusedMoEFwdOp": "moe_fused:fused_moe",
+    "FusedMoESharedExpertFwdOp": "moe_fused:fused_moe_shared_expert",
+    "MoEExpertMLPFwdOp": "moe_fused:expert_mlp",
+}
+
 
 @hookimpl
 def tileops_kernel_types() -> list[KernelTypeRegistration]:
-    """One general kernel type per op, under the key ``reference``."""
+    """One general kernel type per op that has kernels, under the key ``reference``."""
     return [
         KernelTypeRegistration(op, "reference", f"tileops_reference.kernels.{kernel_type}")
         for op, (kernel_type, _) in _OPS.items()
@@ -56,7 +65,8 @@ def tileops_kernel_types() -> list[KernelTypeRegistration]:
 @hookimpl
 def tileops_oracles() -> list[OracleRegistration]:
     """One function per op."""
+    functions = {op: function for op, (_, function) in _OPS.items()} | _COMPOSITES
     return [
         OracleRegistration(op, f"tileops_reference.functions.{function}")
-        for op, (_, function) in _OPS.items()
+        for op, function in functions.items()
     ]

@@ -66,7 +66,7 @@ def miss(
     if shapes_only or facts[0].type == "meta" or is_shapes_only(inputs):
         served: object = None
         result = unserved(op, facts, outputs, effects, inputs, out)
-    elif is_empty_write(outputs, effects, inputs):
+    elif is_empty_write(outputs, effects, inputs) and not op._runs_own_body:
         check_target(plan.op, op._construction.target)
         if not effects.pure:
             check_written(plan, *_split(op, effects, inputs, out))

@@ -80,7 +80,8 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
             composite=op._plan.composite,
             own_kernels=bool(installed.interfaces),
         )
-        binding.settle(selection.name, selection.builder, selection.backend)
+        builder = None if op._runs_own_body else selection.builder
+        binding.settle(selection.name, builder, selection.backend)
     if _log_select.isEnabledFor(logging.DEBUG):
         _log_select.debug(
             "%s: %s serves on %s: %s",

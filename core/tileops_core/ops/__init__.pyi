@@ -17,8 +17,12 @@ from tileops_core.ops.elementwise import SiLUAndMulFwdOp as SiLUAndMulFwdOp
 from tileops_core.ops.elementwise import TanhFwdOp as TanhFwdOp
 from tileops_core.ops.gemm import BMMFwdOp as BMMFwdOp
 from tileops_core.ops.gemm import GEMMFwdOp as GEMMFwdOp
+from tileops_core.ops.moe import FusedMoEExpertsFwdOp as FusedMoEExpertsFwdOp
+from tileops_core.ops.moe import FusedMoEFwdOp as FusedMoEFwdOp
+from tileops_core.ops.moe import FusedMoESharedExpertFwdOp as FusedMoESharedExpertFwdOp
 from tileops_core.ops.moe import FusedTopKFwdOp as FusedTopKFwdOp
 from tileops_core.ops.moe import IndexedExpertMLPFwdOp as IndexedExpertMLPFwdOp
+from tileops_core.ops.moe import MoEExpertMLPFwdOp as MoEExpertMLPFwdOp
 from tileops_core.ops.moe import MoEGroupedGEMMFP8FwdOp as MoEGroupedGEMMFP8FwdOp
 from tileops_core.ops.moe import MoEGroupedGEMMFwdOp as MoEGroupedGEMMFwdOp
 from tileops_core.ops.moe import MoEPermuteAlignFwdOp as MoEPermuteAlignFwdOp

@@ -6,7 +6,14 @@ rows lie in, by the layout.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from torch import Tensor
+
+from tileops_core.backend.targets import Builtin
 from tileops_core.interfaces.moe import (
+    ContiguousLayout,
     FusedTopKCall,
     IndexedExpertMLPCall,
     MoEGroupedGEMMCall,
@@ -14,14 +21,21 @@ from tileops_core.interfaces.moe import (
     MoEPermuteAlignCall,
     MoEPostPermuteCall,
     MoEPrePermuteCall,
+    RoutingEpilogueSpec,
     SharedExpertMLPCall,
 )
+from tileops_core.interfaces.moe_layer import PrepareFinalize, RoutedExperts
 from tileops_core.op import Op
+from tileops_core.ops._moe_layer import MoELayer
 from tileops_core.tensor_spec import TensorSpec
 
 __all__ = [
+    "FusedMoEExpertsFwdOp",
+    "FusedMoEFwdOp",
+    "FusedMoESharedExpertFwdOp",
     "FusedTopKFwdOp",
     "IndexedExpertMLPFwdOp",
+    "MoEExpertMLPFwdOp",
     "MoEGroupedGEMMFP8FwdOp",
     "MoEGroupedGEMMFwdOp",
     "MoEPermuteAlignFwdOp",
@@ -29,6 +43,9 @@ __all__ = [
     "MoEPrePermuteFwdOp",
     "SharedExpertMLPFwdOp",
 ]
+
+_TIGHT = ContiguousLayout()
+"""No row between experts' rows: what fused ops permute tokens to."""
 
 
 class FusedTopKFwdOp(Op):
@@ -227,6 +244,227 @@ class IndexedExpertMLPFwdOp(Op):
             topk_ids.shape[1],
             self.routed_scaling_factor,
         )
+
+
+class MoEExpertMLPFwdOp(Op):
+    """``act(x @ w_gate_up[e].T + b_gate_up[e]) @ w_down[e].T + b_down[e]`` for expert e's rows x.
+
+    Activations are those of ``MoEGroupedGEMMFwdOp``, of which this op makes two calls; activated
+    values are rounded to the dtype, and nothing is weighted. Rows that belong to no expert may
+    hold anything.
+    """
+
+    delegate_types: ClassVar[Mapping[str, type[Op]]] = {
+        "gate_up": MoEGroupedGEMMFwdOp,
+        "down": MoEGroupedGEMMFwdOp,
+    }
+
+    def forward(
+        self,
+        expert_input: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        layout_metadata: Tensor,
+        out: Tensor | None = None,
+        *,
+        b_gate_up: Tensor | None = None,
+        b_down: Tensor | None = None,
+    ) -> Tensor:
+        """One product and its activation, then the other."""
+        gate_up = self.delegate_for("gate_up", (), layout=self.layout, activation=self.activation)
+        down = self.delegate_for("down", (), layout=self.layout)
+        hidden = gate_up(expert_input, w_gate_up, layout_metadata, bias=b_gate_up)
+        result: Tensor = down(hidden, w_down, layout_metadata, bias=b_down, out=out)
+        return result
+
+
+class FusedMoEExpertsFwdOp(Op):
+    """``output[t] = routed_scaling_factor * sum_k topk_weights[t, k] * mlp(topk_ids[t, k], t)``.
+
+    ``mlp(e, t) = act(h @ w_gate_up[e].T + b_gate_up[e]) @ w_down[e].T + b_down[e]`` for
+    ``h = hidden_states[t]``, with the activations of ``MoEGroupedGEMMFwdOp``. Tokens are permuted
+    to their experts and back, or, when there are few and the experts are plain, each route reads
+    its expert's weights where they are. Activated values are rounded to the dtype, sums are
+    float32. Follows vLLM's ``fused_experts``.
+    """
+
+    delegate_types: ClassVar[Mapping[str, type[Op]]] = {
+        "pre_permute": MoEPrePermuteFwdOp,
+        "expert_mlp": MoEExpertMLPFwdOp,
+        "post_permute": MoEPostPermuteFwdOp,
+        "indexed_small_route": IndexedExpertMLPFwdOp,
+    }
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        topk_weights: Tensor,
+        topk_ids: Tensor,
+        b_gate_up: Tensor | None = None,
+        b_down: Tensor | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Route by route when that is less work than sorting them, else by expert."""
+        result: Tensor
+        experts, width, inner = w_down.shape
+        plain = self.activation == "silu_and_mul" and b_gate_up is None and b_down is None
+        whole = width % 128 == 0 and inner % 256 == 0
+        if plain and whole and topk_ids.shape[0] * topk_ids.shape[1] <= 2 * experts:
+            indexed = self.delegate_for(
+                "indexed_small_route", (), routed_scaling_factor=self.routed_scaling_factor
+            )
+            result = indexed(hidden_states, w_gate_up, w_down, topk_weights, topk_ids, out=out)
+            return result
+        permute = self.delegate_for(
+            "pre_permute", experts, layout=_TIGHT, num_local_experts=experts
+        )
+        mlp = self.delegate_for("expert_mlp", (), layout=_TIGHT, activation=self.activation)
+        back = self.delegate_for(
+            "post_permute",
+            (),
+            layout=_TIGHT,
+            epilogue=RoutingEpilogueSpec(self.routed_scaling_factor),
+        )
+        rows, ends, inverse = permute(hidden_states, topk_ids)
+        rows = mlp(rows, w_gate_up, w_down, ends, b_gate_up=b_gate_up, b_down=b_down)
+        result = back(rows, topk_weights, inverse, out=out)
+        return result
+
+
+class FusedMoEFwdOp(MoELayer):
+    """A layer from its logits on: ``FusedTopKFwdOp``, then ``FusedMoEExpertsFwdOp``.
+
+    The router's factor is 1, ``routed_scaling_factor`` is the experts'. gpt-oss is softmax,
+    ``renormalize``, swigluoai and biases.
+
+    ``prepare_finalize`` brings tokens to other processes' experts and the results back;
+    ``experts`` is the op, or any other object, that computes them, and settles ``activation`` and
+    ``routed_scaling_factor``: see ``tileops_core.interfaces.moe_layer``.
+    """
+
+    injected_parameters = ("prepare_finalize", "experts")
+    delegate_types: ClassVar[Mapping[str, type[Op]]] = {
+        "route_select": FusedTopKFwdOp,
+        "routed_experts": FusedMoEExpertsFwdOp,
+    }
+
+    def __init__(
+        self,
+        top_k: int,
+        scoring_func: Literal["softmax", "sigmoid"] = "softmax",
+        renormalize: bool = False,
+        routed_scaling_factor: float = 1.0,
+        num_expert_group: int = 1,
+        topk_group: int = 1,
+        *,
+        activation: Literal["silu_and_mul", "gelu_and_mul", "swigluoai"] = "silu_and_mul",
+        target: str | Builtin | None = None,
+        prepare_finalize: PrepareFinalize | None = None,
+        experts: RoutedExperts | None = None,
+    ) -> None:
+        self.top_k = top_k
+        self.scoring_func = scoring_func
+        self.renormalize = renormalize
+        self.routed_scaling_factor = routed_scaling_factor
+        self.num_expert_group = num_expert_group
+        self.topk_group = topk_group
+        self.activation = activation
+        self._take(prepare_finalize, experts)
+        super().__init__(target=target)
+        self._hold()
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        gating_output: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        correction_bias: Tensor | None = None,
+        b_gate_up: Tensor | None = None,
+        b_down: Tensor | None = None,
+    ) -> Tensor:
+        """Route, then compute."""
+        return self._routed(
+            hidden_states, gating_output, w_gate_up, w_down, correction_bias, b_gate_up, b_down
+        )
+
+
+class FusedMoESharedExpertFwdOp(MoELayer):
+    """``FusedMoEFwdOp`` without biases, and ``SharedExpertMLPFwdOp`` next to it.
+
+    Returns ``(shared_output, routed_output)``, the first None without a shared expert. Its weights
+    are those of all ``tp_size`` ranks, and its output is what the inner columns from
+    ``tp_rank * F_s / tp_size`` on contribute, which the caller sums over the ranks; the routed
+    experts are not split. The caller's rank costs a copy of its columns at every call where there
+    are several.
+
+    ``prepare_finalize`` and ``experts`` are as for ``FusedMoEFwdOp``.
+    """
+
+    injected_parameters = ("prepare_finalize", "experts")
+    delegate_types: ClassVar[Mapping[str, type[Op]]] = {
+        "route_select": FusedTopKFwdOp,
+        "routed_experts": FusedMoEExpertsFwdOp,
+        "shared_expert": SharedExpertMLPFwdOp,
+    }
+
+    def __init__(
+        self,
+        top_k: int,
+        scoring_func: Literal["softmax", "sigmoid"] = "softmax",
+        renormalize: bool = False,
+        routed_scaling_factor: float = 1.0,
+        num_expert_group: int = 1,
+        topk_group: int = 1,
+        tp_size: int = 1,
+        tp_rank: int = 0,
+        *,
+        activation: Literal["silu_and_mul", "gelu_and_mul"] = "silu_and_mul",
+        target: str | Builtin | None = None,
+        prepare_finalize: PrepareFinalize | None = None,
+        experts: RoutedExperts | None = None,
+    ) -> None:
+        self.top_k = top_k
+        self.scoring_func = scoring_func
+        self.renormalize = renormalize
+        self.routed_scaling_factor = routed_scaling_factor
+        self.num_expert_group = num_expert_group
+        self.topk_group = topk_group
+        self.tp_size = tp_size
+        self.tp_rank = tp_rank
+        self.activation = activation
+        self._take(prepare_finalize, experts)
+        super().__init__(target=target)
+        self._hold()
+
+    def forward(
+        self,
+        hidden_states: Tensor,
+        gating_output: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        correction_bias: Tensor | None = None,
+        shared_w_gate_up: Tensor | None = None,
+        shared_w_down: Tensor | None = None,
+    ) -> tuple[Tensor | None, Tensor]:
+        """The shared expert, if there is one, and the routed ones."""
+        shared = None
+        if shared_w_gate_up is not None and shared_w_down is not None:
+            expert = self.delegate_for("shared_expert", ())
+            shared = expert(hidden_states, *self._share(shared_w_gate_up, shared_w_down))
+        routed = self._routed(hidden_states, gating_output, w_gate_up, w_down, correction_bias)
+        return shared, routed
+
+    def _share(self, w_gate_up: Tensor, w_down: Tensor) -> tuple[Tensor, Tensor]:
+        """The columns of a shared expert that are this rank's."""
+        if self.tp_size == 1:
+            return w_gate_up, w_down
+        inner = w_down.shape[1] // self.tp_size
+        mine = slice(self.tp_rank * inner, (self.tp_rank + 1) * inner)
+        gate_and_up = w_gate_up.unflatten(0, (2, -1))[:, mine]
+        return gate_and_up.flatten(0, 1), w_down[:, mine].contiguous()
 
 
 def _product(lengths: list[int]) -> int:

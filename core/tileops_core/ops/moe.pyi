@@ -10,8 +10,12 @@ from tileops_core.interfaces.moe import ContiguousLayout, MaskedLayout, RoutingE
 from tileops_core.op import Op
 
 __all__ = [
+    "FusedMoEExpertsFwdOp",
+    "FusedMoEFwdOp",
+    "FusedMoESharedExpertFwdOp",
     "FusedTopKFwdOp",
     "IndexedExpertMLPFwdOp",
+    "MoEExpertMLPFwdOp",
     "MoEGroupedGEMMFP8FwdOp",
     "MoEGroupedGEMMFwdOp",
     "MoEPermuteAlignFwdOp",
@@ -19,6 +23,225 @@ __all__ = [
     "MoEPrePermuteFwdOp",
     "SharedExpertMLPFwdOp",
 ]
+
+class FusedMoEExpertsFwdOp(Op):
+    """``output[t] = routed_scaling_factor * sum_k topk_weights[t, k] * mlp(topk_ids[t, k], t)``.
+
+    ``mlp(e, t) = act(h @ w_gate_up[e].T + b_gate_up[e]) @ w_down[e].T + b_down[e]`` for
+    ``h = hidden_states[t]``, with the activations of ``MoEGroupedGEMMFwdOp``. Tokens are permuted
+    to their experts and back, or, when there are few and the experts are plain, each route reads
+    its expert's weights where they are. Activated values are rounded to the dtype, sums are
+    float32. Follows vLLM's ``fused_experts``.
+    """
+
+    @property
+    def routed_scaling_factor(self) -> float: ...
+    @property
+    def activation(self) -> Literal["silu_and_mul", "gelu_and_mul", "swigluoai"]: ...
+    def __init__(
+        self,
+        routed_scaling_factor: float = 1.0,
+        *,
+        activation: Literal["silu_and_mul", "gelu_and_mul", "swigluoai"] = "silu_and_mul",
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            routed_scaling_factor: float.
+            activation: 'silu_and_mul' | 'gelu_and_mul' | 'swigluoai'.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        hidden_states: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        topk_weights: Tensor,
+        topk_ids: Tensor,
+        b_gate_up: Tensor | None = None,
+        b_down: Tensor | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            hidden_states: T [M, H].
+            w_gate_up: T [E, 2 * F, H].
+            w_down: T [E, H, F].
+            topk_weights: float32 [M, K].
+            topk_ids: int32 [M, K].
+            b_gate_up: T [E, 2 * F], optional.
+            b_down: T [E, H], optional.
+            out: what output is written to, if not to new memory.
+
+        Returns:
+            output: T [M, H].
+        """
+
+class FusedMoEFwdOp(Op):
+    """A layer from its logits on: ``FusedTopKFwdOp``, then ``FusedMoEExpertsFwdOp``.
+
+    The router's factor is 1, ``routed_scaling_factor`` is the experts'. gpt-oss is softmax,
+    ``renormalize``, swigluoai and biases.
+
+    ``prepare_finalize`` brings tokens to other processes' experts and the results back;
+    ``experts`` is the op, or any other object, that computes them, and settles ``activation`` and
+    ``routed_scaling_factor``: see ``tileops_core.interfaces.moe_layer``.
+    """
+
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def scoring_func(self) -> Literal["softmax", "sigmoid"]: ...
+    @property
+    def renormalize(self) -> bool: ...
+    @property
+    def routed_scaling_factor(self) -> float: ...
+    @property
+    def num_expert_group(self) -> int: ...
+    @property
+    def topk_group(self) -> int: ...
+    @property
+    def activation(self) -> Literal["silu_and_mul", "gelu_and_mul", "swigluoai"]: ...
+    def __init__(
+        self,
+        top_k: int,
+        scoring_func: Literal["softmax", "sigmoid"] = "softmax",
+        renormalize: bool = False,
+        routed_scaling_factor: float = 1.0,
+        num_expert_group: int = 1,
+        topk_group: int = 1,
+        *,
+        activation: Literal["silu_and_mul", "gelu_and_mul", "swigluoai"] = "silu_and_mul",
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            top_k: int.
+            scoring_func: 'softmax' | 'sigmoid'.
+            renormalize: bool.
+            routed_scaling_factor: float.
+            num_expert_group: int.
+            topk_group: int.
+            activation: 'silu_and_mul' | 'gelu_and_mul' | 'swigluoai'.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        hidden_states: Tensor,
+        gating_output: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        correction_bias: Tensor | None = None,
+        b_gate_up: Tensor | None = None,
+        b_down: Tensor | None = None,
+    ) -> Tensor:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            hidden_states: T [M, H].
+            gating_output: float32 [M, E].
+            w_gate_up: T [E, 2 * F, H].
+            w_down: T [E, H, F].
+            correction_bias: float32 [E], optional.
+            b_gate_up: T [E, 2 * F], optional.
+            b_down: T [E, H], optional.
+
+        Returns:
+            output: T [M, H].
+        """
+
+class FusedMoESharedExpertFwdOp(Op):
+    """``FusedMoEFwdOp`` without biases, and ``SharedExpertMLPFwdOp`` next to it.
+
+    Returns ``(shared_output, routed_output)``, the first None without a shared expert. Its weights
+    are those of all ``tp_size`` ranks, and its output is what the inner columns from
+    ``tp_rank * F_s / tp_size`` on contribute, which the caller sums over the ranks; the routed
+    experts are not split. The caller's rank costs a copy of its columns at every call where there
+    are several.
+
+    ``prepare_finalize`` and ``experts`` are as for ``FusedMoEFwdOp``.
+    """
+
+    @property
+    def top_k(self) -> int: ...
+    @property
+    def scoring_func(self) -> Literal["softmax", "sigmoid"]: ...
+    @property
+    def renormalize(self) -> bool: ...
+    @property
+    def routed_scaling_factor(self) -> float: ...
+    @property
+    def num_expert_group(self) -> int: ...
+    @property
+    def topk_group(self) -> int: ...
+    @property
+    def tp_size(self) -> int: ...
+    @property
+    def tp_rank(self) -> int: ...
+    @property
+    def activation(self) -> Literal["silu_and_mul", "gelu_and_mul"]: ...
+    def __init__(
+        self,
+        top_k: int,
+        scoring_func: Literal["softmax", "sigmoid"] = "softmax",
+        renormalize: bool = False,
+        routed_scaling_factor: float = 1.0,
+        num_expert_group: int = 1,
+        topk_group: int = 1,
+        tp_size: int = 1,
+        tp_rank: int = 0,
+        *,
+        activation: Literal["silu_and_mul", "gelu_and_mul"] = "silu_and_mul",
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            top_k: int.
+            scoring_func: 'softmax' | 'sigmoid'.
+            renormalize: bool.
+            routed_scaling_factor: float.
+            num_expert_group: int.
+            topk_group: int.
+            tp_size: int.
+            tp_rank: int.
+            activation: 'silu_and_mul' | 'gelu_and_mul'.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        hidden_states: Tensor,
+        gating_output: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        correction_bias: Tensor | None = None,
+        shared_w_gate_up: Tensor | None = None,
+        shared_w_down: Tensor | None = None,
+    ) -> tuple[Tensor | None, Tensor]:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            hidden_states: T [M, H].
+            gating_output: float32 [M, E].
+            w_gate_up: T [E, 2 * F, H].
+            w_down: T [E, H, F].
+            correction_bias: float32 [E], optional.
+            shared_w_gate_up: T [2 * F_s, H], optional.
+            shared_w_down: T [H, F_s], optional.
+
+        Returns:
+            shared_output: T [M, H].
+            routed_output: T [M, H].
+        """
 
 class FusedTopKFwdOp(Op):
     """The router: the ``top_k`` best experts of each token, and their weights.
@@ -130,6 +353,60 @@ class IndexedExpertMLPFwdOp(Op):
 
         Returns:
             output: T [M, H].
+        """
+
+class MoEExpertMLPFwdOp(Op):
+    """``act(x @ w_gate_up[e].T + b_gate_up[e]) @ w_down[e].T + b_down[e]`` for expert e's rows x.
+
+    Activations are those of ``MoEGroupedGEMMFwdOp``, of which this op makes two calls; activated
+    values are rounded to the dtype, and nothing is weighted. Rows that belong to no expert may
+    hold anything.
+    """
+
+    @property
+    def layout(self) -> ContiguousLayout | MaskedLayout: ...
+    @property
+    def activation(self) -> Literal["silu_and_mul", "gelu_and_mul", "swigluoai"]: ...
+    def __init__(
+        self,
+        layout: ContiguousLayout | MaskedLayout,
+        activation: Literal["silu_and_mul", "gelu_and_mul", "swigluoai"] = "silu_and_mul",
+        *,
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            layout: MGroupedLayout.
+            activation: 'silu_and_mul' | 'gelu_and_mul' | 'swigluoai'.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+        expert_input: Tensor,
+        w_gate_up: Tensor,
+        w_down: Tensor,
+        layout_metadata: Tensor,
+        *,
+        b_gate_up: Tensor | None = None,
+        b_down: Tensor | None = None,
+        out: Tensor | None = None,
+    ) -> Tensor:
+        """Run the op.
+
+        T is float16 | bfloat16 | float32.
+
+        Args:
+            expert_input: T Rows[layout, E, P, H].
+            w_gate_up: T [E, 2 * F, H].
+            w_down: T [E, H, F].
+            layout_metadata: int32 LayoutMetadata[layout, E, P].
+            b_gate_up: T [E, 2 * F], optional.
+            b_down: T [E, H], optional.
+            out: what output is written to, if not to new memory.
+
+        Returns:
+            output: T Rows[layout, E, P, H].
         """
 
 class MoEGroupedGEMMFP8FwdOp(Op):
