@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tileops_core.backend.targets import Builtin
 from tileops_core.interfaces.moe import ContiguousLayout, MaskedLayout, RoutingEpilogueSpec
+from tileops_core.interfaces.moe_layer import PrepareFinalize, RoutedExperts
 from tileops_core.op import Op
 
 __all__ = [
@@ -106,6 +107,10 @@ class FusedMoEFwdOp(Op):
     def topk_group(self) -> int: ...
     @property
     def activation(self) -> Literal["silu_and_mul", "gelu_and_mul", "swigluoai"]: ...
+    @property
+    def prepare_finalize(self) -> PrepareFinalize | None: ...
+    @property
+    def experts(self) -> RoutedExperts | None: ...
     def __init__(
         self,
         top_k: int,
@@ -117,6 +122,8 @@ class FusedMoEFwdOp(Op):
         *,
         activation: Literal["silu_and_mul", "gelu_and_mul", "swigluoai"] = "silu_and_mul",
         target: str | Builtin | None = None,
+        prepare_finalize: PrepareFinalize | None = None,
+        experts: RoutedExperts | None = None,
     ) -> None:
         """Construct once, call many times.
 
@@ -129,6 +136,8 @@ class FusedMoEFwdOp(Op):
             topk_group: int.
             activation: 'silu_and_mul' | 'gelu_and_mul' | 'swigluoai'.
             target: who computes: a target's or backend's name, BUILTIN, or None.
+            prepare_finalize: an object of the caller's; see the class.
+            experts: an object of the caller's; see the class.
         """
     def __call__(
         self,
@@ -187,6 +196,10 @@ class FusedMoESharedExpertFwdOp(Op):
     def tp_rank(self) -> int: ...
     @property
     def activation(self) -> Literal["silu_and_mul", "gelu_and_mul"]: ...
+    @property
+    def prepare_finalize(self) -> PrepareFinalize | None: ...
+    @property
+    def experts(self) -> RoutedExperts | None: ...
     def __init__(
         self,
         top_k: int,
@@ -200,6 +213,8 @@ class FusedMoESharedExpertFwdOp(Op):
         *,
         activation: Literal["silu_and_mul", "gelu_and_mul"] = "silu_and_mul",
         target: str | Builtin | None = None,
+        prepare_finalize: PrepareFinalize | None = None,
+        experts: RoutedExperts | None = None,
     ) -> None:
         """Construct once, call many times.
 
@@ -214,6 +229,8 @@ class FusedMoESharedExpertFwdOp(Op):
             tp_rank: int.
             activation: 'silu_and_mul' | 'gelu_and_mul'.
             target: who computes: a target's or backend's name, BUILTIN, or None.
+            prepare_finalize: an object of the caller's; see the class.
+            experts: an object of the caller's; see the class.
         """
     def __call__(
         self,
