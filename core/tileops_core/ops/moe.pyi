@@ -86,7 +86,7 @@ class FusedMoEFwdOp(Op):
     """A layer from its logits on: ``FusedTopKFwdOp``, then ``FusedMoEExpertsFwdOp``.
 
     The router's factor is 1, ``routed_scaling_factor`` is the experts'. gpt-oss is softmax,
-    ``renormalize``, swigluoai and biases.
+    ``renormalize``, swigluoai and biases. Follows vLLM's layer ``FusedMoE``.
 
     ``prepare_finalize`` brings tokens to other processes' experts and the results back;
     ``experts`` is the op, or any other object, that computes them, and settles ``activation`` and
@@ -172,8 +172,8 @@ class FusedMoESharedExpertFwdOp(Op):
     Returns ``(shared_output, routed_output)``, the first None without a shared expert. Its weights
     are those of all ``tp_size`` ranks, and its output is what the inner columns from
     ``tp_rank * F_s / tp_size`` on contribute, which the caller sums over the ranks; the routed
-    experts are not split. The caller's rank costs a copy of its columns at every call where there
-    are several.
+    experts are not split. Where there are several ranks, every call copies this rank's columns.
+    Follows DeepSeekMoE (arXiv 2401.06066).
 
     ``prepare_finalize`` and ``experts`` are as for ``FusedMoEFwdOp``.
     """
@@ -377,7 +377,7 @@ class MoEExpertMLPFwdOp(Op):
 
     Activations are those of ``MoEGroupedGEMMFwdOp``, of which this op makes two calls; activated
     values are rounded to the dtype, and nothing is weighted. Rows that belong to no expert may
-    hold anything.
+    hold anything. Follows the experts of Mixtral (arXiv 2401.04088).
     """
 
     @property
@@ -479,7 +479,8 @@ class MoEGroupedGEMMFwdOp(Op):
     last in ``silu(g) * u`` and ``gelu(g) * u`` (the exact GELU), the even and the odd ones in
     swigluoai, ``min(g, 7) * sigmoid(1.702 * min(g, 7)) * (clamp(u, -7, 7) + 1)`` (gpt-oss, arXiv
     2508.10925). Summed in float32, rounded once, to ``out_dtype`` if that is given. Rows that
-    belong to no expert may hold anything, in ``a`` and in the result.
+    belong to no expert may hold anything, in ``a`` and in the result. Follows DeepGEMM's
+    grouped products and their layouts.
     """
 
     @property
@@ -669,7 +670,7 @@ class SharedExpertMLPFwdOp(Op):
     """``(silu(h @ gate.T) * (h @ up.T)) @ w_down.T``: an expert of all tokens.
 
     ``w_gate_up`` is gate over up, ``[2 * F_s, H]``. The product is rounded to the dtype before
-    ``w_down``; sums are float32.
+    ``w_down``; sums are float32. Follows DeepSeekMoE (arXiv 2401.06066).
     """
 
     def __init__(
