@@ -207,12 +207,6 @@ def test_a_sum_may_have_a_factor_and_a_dtype_of_its_own():
     assert result.dtype is torch.bfloat16
 
 
-def test_equal_layouts_and_epilogues_make_equal_ops():
-    one = ops.MoEPostPermuteFwdOp(MASKED, RoutingEpilogueSpec(2.0))
-    other = ops.MoEPostPermuteFwdOp(MaskedLayout(4), RoutingEpilogueSpec(2.0))
-    assert one._construction.key == other._construction.key
-
-
 # -- values -----------------------------------------------------------------------------------
 
 

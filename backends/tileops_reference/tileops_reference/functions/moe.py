@@ -267,7 +267,8 @@ def fill_grouped(
     rows, results = a.flatten(0, -2), out.flatten(0, -2)
     filled = 0
     for expert, start, stop in runs_of(layout_metadata, layout):
-        results[filled:start] = 0
+        if filled < start:
+            results[filled:start] = 0
         of_expert = None if bias is None else bias[expert]
         results[start:stop] = linear(rows[start:stop], b[expert], of_expert, activation, out.dtype)
         filled = stop
@@ -316,7 +317,8 @@ def fill_grouped_fp8(
     rows, scales, results = (x.flatten(0, 1) for x in (a, a_scale, out))
     filled = 0
     for expert, start, stop in runs_of(layout_metadata, layout):
-        results[filled:start] = 0
+        if filled < start:
+            results[filled:start] = 0
         results[start:stop] = _scaled_product(
             rows[start:stop], scales[start:stop], b[expert], b_scale[expert]
         )
