@@ -13,7 +13,7 @@ import itertools
 import os
 import threading
 from collections.abc import Hashable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -24,6 +24,9 @@ from tileops_core.call.routes import Blamed, Credit, Generations, Route
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.record.signature_call import Served
+
+if TYPE_CHECKING:
+    from tileops_core.call.dry import Dry
 
 TARGET_KERNELS: BuildOnce[Any] = BuildOnce(weak=True)
 """The kernels that targets built, of all bindings, by (binding's number, device, specs). The
@@ -121,7 +124,11 @@ class Binding(Generations[Route]):
     def target_kernels(self) -> dict[Hashable, Any]:
         """A target's kernels for this instance, by the facts they were built for."""
         built = TARGET_KERNELS.items()
-        return {tuple(facts): kernel for (number, *facts), kernel in built if number == self.number}
+        return {
+            (device, tuple(None if s is None else (s.dtype, s.shape) for s in specs)): held.kernel
+            for (number, device, specs), held in built
+            if number == self.number
+        }
 
 
 UNBOUND = Binding()
@@ -131,10 +138,14 @@ UNBOUND.settled = True
 
 @attrs.define(slots=True, eq=False)
 class Entered:
-    """A call of one thread that decides something: on which binding, and what it chose so far."""
+    """A call of one thread that decides something: on which binding, and what it chose so far.
+
+    ``dry``: what is done in place of running it.
+    """
 
     binding: Binding
     chosen: dict[str, Candidate] = attrs.field(factory=dict)
+    dry: Dry | None = None
 
 
 class Bound(Protocol):

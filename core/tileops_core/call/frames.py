@@ -19,6 +19,7 @@ from tileops_core.record.signature_call import SignatureCall
 
 if TYPE_CHECKING:
     from tileops_core.call.binding import Binding
+    from tileops_core.call.dry import Dry
 
 FRAMES: dict[int, list[Frame]] = {}
 """Thread id -> its stack; only threads inside a composite's call have one."""
@@ -36,16 +37,18 @@ class Frame:
         op: whose call; None for code of a kernel's that stands for no op.
         collecting: the body of a composite runs here, and its sub-ops' calls belong to it.
         binding: what the composite's call runs on, once its body runs.
+        dry: what is done in place of running calls here; None where they run.
         completed: the ops that completed a call in the body, with the calls' records, in order.
         stages: the records by stage, once they are filed.
     """
 
-    __slots__ = ("binding", "collecting", "completed", "op", "stages")
+    __slots__ = ("binding", "collecting", "completed", "dry", "op", "stages")
 
     def __init__(self, op: Any) -> None:
         self.op = op
         self.collecting = False
         self.binding: Binding | None = None
+        self.dry: Dry | None = None
         self.completed: list[tuple[Any, SignatureCall]] = []
         self.stages: dict[str, tuple[SignatureCall, ...]] | None = None
 

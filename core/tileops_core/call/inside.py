@@ -12,7 +12,9 @@ import torch
 from torch.overrides import has_torch_function
 
 from tileops_core.call import checking, modes
+from tileops_core.call.admit import admit
 from tileops_core.call.binding import claim, release, use
+from tileops_core.call.dry import Dry
 from tileops_core.call.frames import FRAMES, Frame, drop_stack, stack_of_thread, top
 from tileops_core.call.grad import needs_grad, node_with_grad, run_node
 from tileops_core.call.state import CalledOp
@@ -42,17 +44,23 @@ def unusual(op: CalledOp, inputs: Inputs, out: Any = None) -> Any:
     """
     if not FRAMES:
         return modes.unusual(op, inputs, out)
+    frame = top()
+    if frame is not None and frame.dry is not None:
+        return _dry(op, frame.dry, inputs, out)
     plain = _is_plain(op, inputs, out)
     if not plain and has_torch_function(_given(inputs, out)):
         # A subclass's own code comes first, and calls the op again with what it makes of it.
         return modes.unusual(op, inputs, out)
-    if top() is None:
+    if frame is None:
         return _held(op, inputs, out, plain)
     return _in_frame(op, inputs, out, plain)
 
 
 def composite(op: CalledOp, inputs: Inputs, out: Any = None) -> Any:
     """Run a call of a composite op; the arguments are those of :func:`unusual`."""
+    frame = top()
+    if frame is not None and frame.dry is not None:
+        return _dry(op, frame.dry, inputs, out)
     plain = _is_plain(op, inputs, out)
     if not plain and has_torch_function(_given(inputs, out)):
         return modes.unusual(op, inputs, out)
@@ -60,6 +68,12 @@ def composite(op: CalledOp, inputs: Inputs, out: Any = None) -> Any:
 
 
 not_traced(composite)
+
+
+def _dry(op: CalledOp, dry: Dry, inputs: Inputs, out: Any) -> Any:
+    """Do what is done here in place of running calls."""
+    admit(op._plan, inputs, out)
+    return dry.call(op, inputs, out)
 
 
 def _in_frame(op: CalledOp, inputs: Inputs, out: Any, plain: bool) -> Any:

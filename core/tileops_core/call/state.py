@@ -49,6 +49,8 @@ class Running:
         entered: calls in progress that decide something, by thread.
         derived: tensors computed from parameters, by (name, device, key).
         delegates: the sub-ops that a composite holds.
+        tune_requested: tuned mode: what is built is asked to be tuned.
+        tune_warned: somebody was told of a target's kernel that cannot be.
     """
 
     last: LastCalls = attrs.field(factory=dict)
@@ -56,6 +58,8 @@ class Running:
     entered: dict[int, list[Entered]] = attrs.field(factory=dict)
     derived: dict[Any, torch.Tensor] = attrs.field(factory=dict)
     delegates: Delegates = NONE_HELD
+    tune_requested: bool = False
+    tune_warned: bool = False
 
 
 class CalledOp(Protocol):

@@ -25,13 +25,16 @@ from tileops_core.op.composite import Holds
 from tileops_core.op.definition import define, installed_for
 from tileops_core.op.instances import anchor, key_of
 from tileops_core.op.parameters import refuse_write
+from tileops_core.op.prepare import Prepares
+from tileops_core.op.roofs import Rooflines
+from tileops_core.op.tuning import Tunes
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import SignatureCall
 from tileops_core.record.table import read
 from tileops_core.tensor_spec import TensorSpec
 
 
-class Op(Holds):
+class Op(Holds, Prepares, Rooflines, Tunes):
     """Base of every op; a subclass whose name is a manifest key becomes callable.
 
     The manifest entry decides the constructor, the checks of each call, the results' shapes and
@@ -200,6 +203,8 @@ class Op(Holds):
             return found[1]
         deciding = current(self)
         if deciding is not None:
+            if deciding.dry is not None:
+                return deciding.dry.kernel_for(self, deciding, interface, call)
             candidate, entry = entry_for(self, deciding.binding, interface, call)
             deciding.chosen[interface] = candidate
             return entry

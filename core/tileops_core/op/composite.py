@@ -57,6 +57,8 @@ class Holds:
         """
         held = self._held(stage, given)
         found = held.get(stage, identity, lambda: self._sub_op(stage, given, params))
+        if self._running.tune_requested and not found._running.tune_requested:
+            found.request_tune()
         if given is not None and found is not given:
             raise ValueError(
                 f"{type(self).__name__}: stage {stage!r}, identity {identity!r} holds {found!r} "
