@@ -40,7 +40,8 @@ class PrepareFinalize(Protocol):
     ``finalize``; always both, and on a layer without tokens too, so they may wait for other
     processes. What one call of them knows is in ``PreparedTokens.kept``, so that one object serves
     any number of layers and threads. They run below autograd and call no op of this library,
-    because a layer's record lists all ops that it calls.
+    because a layer's record lists all ops that it calls. A layer that is built ahead of its first
+    call passes tensors without data.
     """
 
     def prepare(
