@@ -112,3 +112,68 @@ def test_the_plan_of_an_op_without_a_class_is_python(shell) -> None:
 def test_the_facts_of_an_op_without_a_class_say_so(shell) -> None:
     facts = json.loads(shell("show", "AcmeScaleFwdOp", "--json").stdout)
     assert (facts["status"], facts["summary"], facts["kernel_types"]) == ("spec-only", "", [])
+
+
+# -- what a case costs ------------------------------------------------------------------------
+
+GEMM = ["GEMMFwdOp", "--case", "llama-3.2-1b-qkv-prefill-float16"]
+
+
+@pytest.mark.parametrize("op", sorted(known_ops()))
+def test_the_cost_of_every_case_can_be_shown(run, op) -> None:
+    for case in json.loads(run("show", op, "--json").stdout)["workloads"]:
+        result = run("show", op, "--case", case["case"], "--profile", "h100-sxm", "--json")
+        assert result.exit_code == 0, result.output
+        cost = json.loads(result.stdout)
+        assert cost["bytes"] == cost["read_bytes"] + cost["written_bytes"] > 0
+        assert cost["roof"]["seconds"] > 0
+
+
+def test_a_cost_is_operations_bytes_and_a_roof(run) -> None:
+    lines = run("show", *GEMM, "--profile", "h100-sxm").stdout.splitlines()
+    assert lines[1:] == [
+        "Cost of llama-3.2-1b-qkv-prefill-float16",
+        "operations: 25,769,803,776",
+        "bytes: 33,554,432 (20,971,520 read, 12,582,912 written)",
+        "intensity: 768 operations per byte",
+        (
+            "roof: at least 26 us, bound by compute, on h100-sxm "
+            "(NVIDIA H100 Tensor Core GPU Datasheet, H100 SXM)"
+        ),
+        "  tensor_core.fp16: 989.4 Top/s; memory: 3.35 TB/s",
+    ]
+
+
+def test_the_unit_is_that_of_the_operands_dtype(run) -> None:
+    for op, unit in (("GEMMFwdOp", "tensor_core.fp16"), ("ReLUFwdOp", "cuda_core.fp32")):
+        cases = json.loads(run("show", op, "--json").stdout)["workloads"]
+        case = next(c["case"] for c in cases if "float16" in c["case"].split("-"))
+        assert json.loads(run("show", op, "--case", case, "--json").stdout)["unit"] == unit
+
+
+def test_where_no_roof_is_known_it_says_how_to_know_one(run, tmp_path) -> None:
+    result = run("show", *GEMM, TILEOPS_CACHE_DIR=str(tmp_path))
+    assert "`tileops bench --profile` measures this machine's CPU" in result.stdout
+
+
+def test_an_op_without_a_class_has_a_cost_too(run, outside) -> None:
+    entry = outside.read_text() + "  roofline: {flops: 3 * N}\n"
+    outside.write_text(entry)
+    with registered(ManifestPath(str(outside)), backend="acme"):
+        result = run("show", "AcmeScaleFwdOp", "--case", "small-float32", "--json")
+    cost = json.loads(result.stdout)
+    assert (cost["flops"], cost["bytes"]) == (24, 64)
+
+
+def test_an_entry_without_a_cost_is_told(run, outside) -> None:
+    with registered(ManifestPath(str(outside)), backend="acme"):
+        result = run("show", "AcmeScaleFwdOp", "--case", "small-float32")
+    assert result.exit_code == 2
+    assert "states no roofline" in result.stderr
+
+
+def test_a_profile_is_about_a_case(run) -> None:
+    result = run("show", "GEMMFwdOp", "--profile", "h100-sxm")
+    assert (result.exit_code, "name one with --case" in result.stderr) == (2, True)
+    assert run("show", *GEMM, "--profile", "h100").exit_code == 2
+    assert run("show", "GEMMFwdOp", "--case", "nope").exit_code == 2

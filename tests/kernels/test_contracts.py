@@ -76,6 +76,26 @@ def bad_kernels(bench: Any) -> dict[str, tuple[Any, type[Exception], str]]:
             TypeError,
             r"no interface of the op: it has none, the op has 'norm' \(NormKernel\)",
         ),
+        "configurations are no mappings": (
+            k(autotune_configs=(3,)),
+            TypeError,
+            r"autotune_configs = \(3,\); it must be a sequence of mappings",
+        ),
+        "configurations are no sequence": (
+            k(autotune_configs={"block": 3}),
+            TypeError,
+            "must be a sequence of mappings",
+        ),
+        "no configuration to choose": (
+            k(autotune_configs=()),
+            ValueError,
+            "autotune_configs is empty",
+        ),
+        "no way to another configuration": (
+            k(autotune_configs=({"block": 3},)),
+            TypeError,
+            "neither with_config, .* nor a request_tune of its own",
+        ),
         "an interface of another op": (
             k(interface=Imported, forward=one),
             TypeError,
@@ -134,6 +154,10 @@ FAULTS = [
     "forward is no method",
     "forward is missing",
     "no interface",
+    "configurations are no mappings",
+    "configurations are no sequence",
+    "no configuration to choose",
+    "no way to another configuration",
     "an interface of another op",
     "two interfaces",
     "devices is a word",
@@ -371,3 +395,9 @@ def test_a_forward_that_cannot_take_out_by_name_is_a_fault(forward):
 
 def test_an_interface_without_kernel_types_has_no_candidates(bench):
     assert bench.install().candidates("norm") == ()
+
+
+@pytest.mark.parametrize("way", ["with_config", "request_tune"])
+def test_a_kernel_type_with_configurations_has_a_way_to_use_them(bench, way):
+    declared = {"autotune_configs": [{"block": 3}], way: lambda self, config=None: self}
+    assert bench.install(own={"a": bench.kernel(**declared)}).faults == ()

@@ -49,6 +49,7 @@ PUBLIC = {
         "DeviceFacts",
         "Kernel",
         "KernelInterface",
+        "cache_directory",
     ],
     "tileops_core.op": ["Op", "SignatureCall"],
 }

@@ -2,7 +2,9 @@
 
 An instance starts unbound (:data:`UNBOUND`, shared by all). Calls that find it so share one
 *candidate*. The first of them to succeed publishes it; when the last of them has failed, it is
-dropped, and with it the target it chose and the kernels it built. A published binding stays.
+dropped, and with it the target it chose and the kernels it built. A published binding stays, unless
+it was published inside the call of a composite op that has not settled who serves it: then it is
+*claimed* by the composite's candidate, and goes with it, if nobody else has used it meanwhile.
 """
 
 from __future__ import annotations
@@ -11,16 +13,20 @@ import itertools
 import os
 import threading
 from collections.abc import Hashable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import Builtin
+from tileops_core.call.frames import around
 from tileops_core.call.routes import Blamed, Credit, Generations, Route
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.record.signature_call import Served
+
+if TYPE_CHECKING:
+    from tileops_core.call.dry import Dry
 
 TARGET_KERNELS: BuildOnce[Any] = BuildOnce(weak=True)
 """The kernels that targets built, of all bindings, by (binding's number, device, specs). The
@@ -28,6 +34,7 @@ routes that use a kernel keep it; one table for all costs an instance nothing.""
 
 _NOTHING_BUILT: BuildOnce[Any] = BuildOnce()
 _NOTHING_ASKED: Generations[Any] = Generations()
+_NOTHING_CLAIMED: dict[Any, Any] = {}
 # What a binding holds in place of tables that it has no use for. Never written to.
 
 _NUMBERS = itertools.count()
@@ -45,6 +52,9 @@ class Binding(Generations[Route]):
         built_entries: entries by (kernel type, device, identity), kept for good.
         credits: who serves, by the kernel type chosen; None stands for the target itself.
         number: tells this binding's kernels in :data:`TARGET_KERNELS`; never used again.
+        settled: no failure takes it back any more.
+        claims: how many undecided bindings and calls in progress use it; 0 once it is settled.
+        inside: the sub-ops' bindings that this one claims, as long as it is not settled.
     """
 
     __slots__ = (
@@ -52,11 +62,14 @@ class Binding(Generations[Route]):
         "backend",
         "builder",
         "built_entries",
+        "claims",
         "credits",
         "entries_by_call",
+        "inside",
         "lock",
         "number",
         "process",
+        "settled",
         "target",
         "users",
     )
@@ -74,6 +87,9 @@ class Binding(Generations[Route]):
         self.lock = threading.RLock()
         self.process = os.getpid()
         self.users = 0
+        self.settled = False
+        self.claims = 0
+        self.inside: dict[Binding, Bound] = _NOTHING_CLAIMED
 
     def settle(
         self, target: str | Builtin, builder: RegisteredBuilder | None, backend: str | None
@@ -108,19 +124,28 @@ class Binding(Generations[Route]):
     def target_kernels(self) -> dict[Hashable, Any]:
         """A target's kernels for this instance, by the facts they were built for."""
         built = TARGET_KERNELS.items()
-        return {tuple(facts): kernel for (number, *facts), kernel in built if number == self.number}
+        return {
+            (device, tuple(None if s is None else (s.dtype, s.shape) for s in specs)): held.kernel
+            for (number, device, specs), held in built
+            if number == self.number
+        }
 
 
 UNBOUND = Binding()
-"""What every instance holds before its first successful call. Never written to."""
+"""What every instance holds before its first successful call. Never written to again."""
+UNBOUND.settled = True
 
 
 @attrs.define(slots=True, eq=False)
 class Entered:
-    """A call of one thread that decides something: on which binding, and what it chose so far."""
+    """A call of one thread that decides something: on which binding, and what it chose so far.
+
+    ``dry``: what is done in place of running it.
+    """
 
     binding: Binding
     chosen: dict[str, Candidate] = attrs.field(factory=dict)
+    dry: Dry | None = None
 
 
 class Bound(Protocol):
@@ -183,14 +208,74 @@ def leave(op: Bound, entered: Entered, *, succeeded: bool) -> None:
             del running.entered[ident]
             if not running.entered:
                 running.entered.clear()  # gives the memory of a once full table back
-        if running.candidate is not binding:
-            return  # it was published before this call, or by another one meanwhile
-        binding.users -= 1
-        if succeeded:
-            op._binding = binding
-            running.candidate = None
-        elif binding.users == 0:
-            running.candidate = None
+        if running.candidate is binding:
+            binding.users -= 1
+            if succeeded:
+                op._binding = binding
+                running.candidate = None
+            elif binding.users == 0:
+                running.candidate = None
+                _forget(binding)
+        # Else it was published before this call, or by another one meanwhile.
+        if succeeded and not binding.settled:
+            _use(op, binding)
+
+
+# -- bindings of sub-ops, as long as the composite's is not settled ----------------------------
+
+
+def use(op: Bound, binding: Binding) -> None:
+    """Note that a call has succeeded on a published binding that was not settled."""
+    with _LOCK:
+        _use(op, binding)
+
+
+def _use(op: Bound, binding: Binding) -> None:
+    frame = around(op)
+    outer = frame.binding if frame is not None else None
+    if outer is None or outer.settled:
+        _settle(binding)
+    elif binding not in outer.inside and not binding.settled:
+        outer.inside = {**outer.inside, binding: op}
+        binding.claims += 1
+
+
+def claim(binding: Binding) -> bool:
+    """Keep a published binding for a call that begins; False where it is settled anyway."""
+    with _LOCK:
+        binding.claims += not binding.settled
+        return not binding.settled
+
+
+def release(op: Bound, binding: Binding) -> None:
+    """End what :func:`claim` began; a binding that nobody needs is taken back."""
+    with _LOCK:
+        _release(op, binding)
+
+
+def _release(op: Bound, binding: Binding) -> None:
+    if binding.settled:
+        return
+    binding.claims -= 1
+    if binding.claims == 0:
+        if op._binding is binding:
+            op._binding = UNBOUND
+        _forget(binding)
+
+
+def _settle(binding: Binding) -> None:
+    inside, binding.inside = binding.inside, _NOTHING_CLAIMED
+    binding.settled = True
+    binding.claims = 0
+    for inner in inside:
+        _settle(inner)
+
+
+def _forget(binding: Binding) -> None:
+    """Let go of what a binding claims that nobody will publish, or that was taken back."""
+    inside, binding.inside = binding.inside, _NOTHING_CLAIMED
+    for inner, op in inside.items():
+        _release(op, inner)
 
 
 def current(op: Bound) -> Entered | None:

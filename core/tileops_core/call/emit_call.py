@@ -13,7 +13,7 @@ from types import FunctionType
 
 import torch
 
-from tileops_core.call import checking, grad, modes, pipeline, torch_private
+from tileops_core.call import checking, grad, inside, pipeline, torch_private
 from tileops_core.plan.devices import undecided_device
 from tileops_core.plan.model import Plan
 from tileops_core.plan.source import SourceWriter, compile_source
@@ -42,7 +42,7 @@ class CallEmitter:
         w.use("_forward_ad", torch_private.forward_ad)
         w.use("_grad_on", torch.is_grad_enabled)
         w.use("_watching", checking.WATCHING)
-        w.use("_unusual", modes.unusual)
+        w.use("_unusual", inside.unusual)
         w.use("_with_grad", grad.node_with_grad)
         w.use("_miss", pipeline.miss)
         w.use("_recheck", pipeline.recheck)
@@ -282,11 +282,6 @@ class CallEmitter:
         # Python words its own TypeError for a wrong count or keyword with this name.
         call.__qualname__ = node.__qualname__ = self.plan.op
         return torch_private.not_traced(call), torch_private.not_traced(node), w.text()
-
-
-def emit_call(plan: Plan) -> tuple[FunctionType, FunctionType, str]:
-    """The generated ``__call__`` and node body of an op class, and their source."""
-    return CallEmitter(plan).emit()
 
 
 def _if_there(result: str, due: str, wrong: list[str]) -> str:

@@ -20,13 +20,16 @@ from tileops_core.call.compose import (
     reading,
     writing,
 )
+from tileops_core.call.origin import note_origin
 from tileops_core.call.purity import Purity
-from tileops_core.call.resolve import Server, choose_target, note_origin, resolve
+from tileops_core.call.resolve import Server, choose_target, resolve
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
+from tileops_core.call.stages import file_stages, filed
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import is_fake
 from tileops_core.call.writes import check_out, check_written
+from tileops_core.kernels.tuning import is_pending
 from tileops_core.plan.model import Facts, OutputFacts
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.record.table import prune
@@ -65,7 +68,7 @@ def miss(
     if shapes_only or facts[0].type == "meta" or is_shapes_only(inputs):
         served: object = None
         result = unserved(op, facts, outputs, effects, inputs, out)
-    elif is_empty_write(outputs, effects, inputs):
+    elif is_empty_write(op, outputs, effects, inputs):
         check_target(plan.op, op._construction.target)
         if not effects.pure:
             check_written(plan, *_split(op, effects, inputs, out))
@@ -95,12 +98,19 @@ def _serve(
         statics, has_out = op._construction.statics, out is not None
         record = SignatureCall(op._plan, statics, specs, has_out, server.credit.served)
         route = make_route(op, server, record, facts, outputs, effects, inputs)
+        tunes = is_pending(server.holds)
         result = _run_new(op, route, effects, inputs, out)
         if server.is_body:
             # A hand-written body says only now which kernels it asked for.
-            route.record = SignatureCall(op._plan, statics, specs, has_out, _served(entered))
-        if key is not None:
+            route.record = SignatureCall(op._plan, statics, specs, has_out, served_by(entered))
+        if op._plan.composite:
+            file_stages(op)  # before anybody else can see who serves: it may fail
+        if key is not None and not tunes:
             entered.binding.keep(key, route)
+            if is_pending(server.holds):
+                # It will have another forward than the route's. Asked once more afterwards:
+                # whoever asks for tuning marks the entry first, then drops the routes.
+                entered.binding.young.pop(key, None)
     except BaseException:
         leave(op, entered, succeeded=False)
         raise
@@ -176,13 +186,14 @@ def blame_kernel(op: CalledOp, route: Route, error: BaseException) -> None:
 def remember(op: CalledOp, record: SignatureCall, inputs: Tensors) -> None:
     """Make a record this thread's last one, with the call's own metadata where there is some."""
     plan = op._plan
-    if plan.metadata:
+    if plan.metadata or plan.composite:
         named = zip(plan.signature.inputs, inputs, strict=True)
-        record = record.of_call({t.name: x for t, x in named if t.values is not None})
+        given = {t.name: x for t, x in named if t.values is not None}
+        record = filed(op, record, given) if plan.composite else record.of_call(given)
     op._running.last[threading.get_ident()] = record
 
 
-def _served(entered: Entered) -> Served:
+def served_by(entered: Entered) -> Served:
     """Who served a body, by the kernels it asked for."""
     return Served(
         entered.binding.target,
@@ -199,8 +210,12 @@ def is_shapes_only(inputs: Tensors) -> bool:
     return any(x is not None and (x.device.type == "meta" or is_fake(x)) for x in inputs)
 
 
-def is_empty_write(outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors) -> bool:
-    """Whether the call writes something and all of it has zero elements."""
+def is_empty_write(
+    op: CalledOp, outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors
+) -> bool:
+    """Whether the call writes something, all of it has zero elements, and so nobody has to run."""
+    if op._runs_own_body:
+        return False
     sizes = [inputs[i].numel() for i in effects.written]  # type: ignore[union-attr]
     for facts, alias in zip(outputs, effects.aliases, strict=True):
         if facts is not None and not isinstance(alias, int):

@@ -6,22 +6,27 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
 import torch
 
-from tileops_core.backend.blame import blame
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registered import RegisteredBuilder
-from tileops_core.backend.targets import select_target
+from tileops_core.backend.targets import Selection, select_target
 from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.constants import constants, given
+from tileops_core.call.fallback import tell_fallback
+from tileops_core.call.frames import Aside, aside
+from tileops_core.call.origin import note_origin
 from tileops_core.call.routes import Blamed, Credit
+from tileops_core.call.stages import run_body
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import ordinary_state
-from tileops_core.errors import BackendError, SignatureError
+from tileops_core.call.tune import ask_entry, ask_target, built_and_tuned
+from tileops_core.errors import BackendError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.kernels.dispatch import decide, forward_of
@@ -57,6 +62,24 @@ class TargetKernel:
     kernel: Callable[..., Any]
 
 
+def select(op: CalledOp, device: torch.device) -> Selection:
+    """Decide who serves an op on a device.
+
+    Raises:
+        BackendError: nobody does, or several do and nothing decides.
+    """
+    installed = op._construction.installed
+    selection = select_target(
+        op._plan.op,
+        op._construction.target,
+        device,
+        in_tree=lambda backend: installed.runs_on(device.type, backend),
+        composite=op._plan.composite,
+        own_kernels=bool(installed.interfaces),
+    )
+    return attrs.evolve(selection, builder=None) if op._runs_own_body else selection
+
+
 def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
     """Settle the binding's target, unless it is.
 
@@ -68,13 +91,7 @@ def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:
     with binding.lock:
         if binding.target is not None:
             return
-        installed = op._construction.installed
-        selection = select_target(
-            op._plan.op,
-            op._construction.target,
-            device,
-            in_tree=lambda backend: installed.runs_on(device.type, backend),
-        )
+        selection = select(op, device)
         binding.settle(selection.name, selection.builder, selection.backend)
     if _log_select.isEnabledFor(logging.DEBUG):
         _log_select.debug(
@@ -100,7 +117,8 @@ def resolve(op: CalledOp, entered: Entered, device: torch.device, specs: Specs) 
         kernel = given(forward_of(candidate, op._plan.op, entry), constants(op, device))
         return Server(kernel, binding.credit(candidate, interface), entry)
     target = binding.target
-    return Server(op.forward, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
+    body = partial(run_body, op, binding) if op._plan.composite else op.forward
+    return Server(body, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
 
 
 # -- in-tree ------------------------------------------------------------------------------
@@ -122,7 +140,12 @@ def entry_for(
     found = table.young.get(key) or table.promote(key)
     if found is None:
         # A body may ask for kernels of other tensors than the op's.
-        found = _chosen(op, binding, interface, call, call)
+        if op._plan.composite:
+            with aside():
+                candidate, entry = _chosen(op, binding, interface, call, call)
+            found = candidate, Aside(entry)
+        else:
+            found = _chosen(op, binding, interface, call, call)
         table.keep(key, found)
     return found
 
@@ -140,15 +163,21 @@ def _chosen(
         installed, name, interface, call, backend=binding.backend, order=backend_order(name)
     )
     candidate = decision.require()
+    tell_fallback(decision)
     if _log_select.isEnabledFor(logging.DEBUG):
         reasons = "; ".join(map(str, decision.verdicts))
         _log_select.debug("%s: kernel type %s for %s: %s", name, candidate, call, reasons)
     place, factory = kernel_entry(candidate, name, call)
     blamed = binding.credit(candidate, interface).blamed
-    entry = binding.built_entries.get(
-        place, lambda: _build(op, candidate, call.device, asked, factory, blamed)
-    )
-    return candidate, entry
+
+    def build() -> Any:
+        return _build(op, candidate, call.device, asked, factory, blamed)
+
+    def ask(entry: Any) -> None:
+        with on_device(call.device), ordinary_state():
+            ask_entry(op, candidate, place[3:], entry)
+
+    return candidate, built_and_tuned(op, binding.built_entries, place, build, ask, blamed)
 
 
 # -- a target's ---------------------------------------------------------------------------
@@ -168,7 +197,7 @@ def _target_kernel(
     tensors = constants(op, device)
     parameters |= {n: None if t is None else TensorSpec.of(t) for n, t in tensors.items()}
 
-    def make() -> TargetKernel:
+    def build() -> TargetKernel:
         build_kernel = builder.resolve()
         kernel = _build(
             op, None, device, specs, lambda: build_kernel(*specs, **parameters), credit.blamed
@@ -184,21 +213,16 @@ def _target_kernel(
             )
         return TargetKernel(kernel)
 
-    held = TARGET_KERNELS.get((binding.number, device, specs), make)
+    def ask(built: TargetKernel) -> None:
+        with on_device(device), ordinary_state():
+            ask_target(op, credit.blamed, (device.type, specs), built.kernel)
+
+    place = (binding.number, device, specs)
+    held = built_and_tuned(op, TARGET_KERNELS, place, build, ask, credit.blamed)
     return Server(given(held.kernel, tensors), credit, held)
 
 
 # -- building -----------------------------------------------------------------------------
-
-
-def note_origin(op: str, blamed: Blamed, error: BaseException) -> None:
-    """Note on an exception whose code it came out of.
-
-    Not on the library's own about this op: they name whoever is responsible, the caller included.
-    """
-    if isinstance(error, SignatureError | BackendError) and error.op == op:
-        return
-    blame(error, op=op, target=blamed.target, backend=blamed.backend, version=blamed.version)
 
 
 def _build(

@@ -6,7 +6,7 @@ serves; undone as a whole. running: written during calls, never undone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
 import attrs
@@ -14,6 +14,7 @@ import torch
 
 from tileops_core.backend.targets import Builtin
 from tileops_core.call.binding import Binding, Entered
+from tileops_core.call.delegates import NONE_HELD, Delegates
 from tileops_core.kernels.contracts import Installed
 from tileops_core.plan.model import Plan, Statics
 from tileops_core.record.table import LastCalls
@@ -47,12 +48,18 @@ class Running:
         candidate: the binding that first callers share, None before and after.
         entered: calls in progress that decide something, by thread.
         derived: tensors computed from parameters, by (name, device, key).
+        delegates: the sub-ops that a composite holds.
+        tune_requested: tuned mode: what is built is asked to be tuned.
+        tune_warned: somebody was told of a target's kernel that cannot be.
     """
 
     last: LastCalls = attrs.field(factory=dict)
     candidate: Binding | None = None
     entered: dict[int, list[Entered]] = attrs.field(factory=dict)
     derived: dict[Any, torch.Tensor] = attrs.field(factory=dict)
+    delegates: Delegates = NONE_HELD
+    tune_requested: bool = False
+    tune_warned: bool = False
 
 
 class CalledOp(Protocol):
@@ -60,6 +67,8 @@ class CalledOp(Protocol):
 
     _plan: ClassVar[Plan]
     _writes_call_spec: ClassVar[bool]
+    delegate_types: ClassVar[Mapping[str, type[Any]]]
+    _runs_own_body: bool
     _node: Callable[..., Any]
     _construction: Construction
     _binding: Binding

@@ -10,6 +10,14 @@ COMMANDS = {
     "doctor": ("tileops_core.cli.doctor:doctor", "What is installed, what it claims, what failed."),
     "ops": ("tileops_core.cli.ops:ops", "The support matrix: op by target, on this machine."),
     "show": ("tileops_core.cli.show:show", "One op: its contract, and who serves it here."),
+    "explain": (
+        "tileops_core.cli.explain:command",
+        "One call: who would serve it and why, and why not the others.",
+    ),
+    "bench": (
+        "tileops_core.cli.bench:bench",
+        "What an op's workloads take here, beside what they take at least.",
+    ),
     "validate": (
         "tileops_core.cli.validate:validate",
         "Every fault of a manifest, and of the code behind it.",

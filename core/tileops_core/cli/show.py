@@ -11,13 +11,19 @@ import click
 from rich.syntax import Syntax
 
 from tileops_core.backend.registry import REGISTRY
-from tileops_core.call.emit_call import emit_call
+from tileops_core.call.emit import emit
+from tileops_core.cli.calls import call_of_case, case_of, find_class
+from tileops_core.cli.cost import cost_of, print_cost
 from tileops_core.cli.group import one_of
+from tileops_core.cli.machine import profile_named, profile_of
 from tileops_core.cli.ops import cell
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.streams import write
 from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.plan.build import build_plan
+from tileops_core.plan.cases import call_of
+from tileops_core.record.profiles import DeviceProfile
+from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.mathematics import as_mathematics
 from tileops_core.signature.model import REQUIRED, Param, Signature, TensorDecl
 from tileops_core.signature.notation import as_python, remarks, text_of
@@ -29,15 +35,34 @@ from tileops_core.spec.reader import SPEC_ONLY
 @click.command()
 @click.argument("op", metavar="OP")
 @click.option("--plan", is_flag=True, help="Print the Python code generated from the entry.")
+@click.option("--case", "case_id", metavar="ID", help="Print what this workload case must cost.")
+@click.option(
+    "--profile",
+    metavar="P",
+    help="The device whose roof is meant: a card's name, or cpu for this machine's as measured.",
+)
 @json_option
-def show(op: str, plan: bool, as_json: bool) -> None:
-    """Show one op: its signature as mathematics and as Python, its workloads, who serves it."""
+def show(op: str, plan: bool, case_id: str | None, profile: str | None, as_json: bool) -> None:
+    """Show one op: its signature as mathematics and as Python, its workloads, who serves it.
+
+    With --case: the operations and bytes of that case, their ratio, and how long they take at
+    least on a device.
+    """
     seen = Survey()
     one_of("op", op, list(seen.entries))
     signature = seen.entries[op].signature()
+    if case_id is not None:
+        cost = _cost(seen, signature, case_of(signature, case_id), _profile(seen, profile))
+        if as_json:
+            print_json({"op": op, **cost})
+        else:
+            print_cost(Page(), cost)
+        return
+    if profile is not None:
+        raise click.UsageError("--profile is about a case: name one with --case")
     if plan:
         generated = build_plan(signature)
-        _print_plan(f"{generated.source}\n{emit_call(generated)[2]}", op, as_json)
+        _print_plan(f"{generated.source}\n{emit(generated)[2]}", op, as_json)
         return
     tell_failures(seen)
     facts = _facts(signature, seen)
@@ -45,6 +70,23 @@ def show(op: str, plan: bool, as_json: bool) -> None:
         print_json(facts)
     else:
         _print(facts)
+
+
+def _profile(seen: Survey, name: str | None) -> DeviceProfile | None:
+    """The profile named, else that of this machine's last device: an accelerator, if it has one."""
+    return profile_named(name) if name is not None else profile_of(seen.devices[-1])
+
+
+def _cost(
+    seen: Survey, signature: Signature, case: WorkloadCase, profile: DeviceProfile | None
+) -> dict[str, Any]:
+    if find_class(seen, signature.op) is not None:
+        call = call_of_case(seen, signature.op, case, None, "meta")
+        return cost_of(call.record, call.op, case.case_id, profile)
+    plan = build_plan(signature)
+    statics, specs = call_of(plan, case)
+    record = SignatureCall(plan, statics, specs, False, Served(None), metadata=case.metadata())
+    return cost_of(record, None, case.case_id, profile)
 
 
 def _print_plan(source: str, op: str, as_json: bool) -> None:

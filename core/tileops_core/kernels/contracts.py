@@ -8,7 +8,7 @@ one's fault drops that kernel type alone, and the op works with the rest.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -246,11 +246,29 @@ def _check_alone(who: _Who, interfaces: Mapping[str, type[KernelInterface]]) -> 
     _check_words(who, "devices", kernel_type.devices, str, optional=True)
     _check_words(who, "supported_archs", kernel_type.supported_archs, int, optional=True)
     _check_words(who, "preferred_over", kernel_type.preferred_over, str, optional=False)
+    _check_configs(who)
     devices = kernel_type.devices
     if kernel_type.supported_archs is not None and (devices is None or len(devices) != 1):
         types = "any device" if devices is None else listed(devices, "no device")
         raise who.wrong(f"supported_archs are numbers of one device type, but devices are: {types}")
     return name
+
+
+def _check_configs(who: _Who) -> None:
+    """Check that configurations can be chosen from: there is one, and a way to build with it."""
+    configs = who.kernel_type.autotune_configs
+    if configs is None:
+        return
+    if not isinstance(configs, Sequence) or not all(isinstance(c, Mapping) for c in configs):
+        raise who.unfit(f"has autotune_configs = {configs!r}; it must be a sequence of mappings")
+    if not configs:
+        raise who.wrong("autotune_configs is empty; leave it out where there is no choice")
+    own_way = who.kernel_type.request_tune is not Kernel.request_tune
+    if who.kernel_type.with_config is Kernel.with_config and not own_way:
+        raise who.unfit(
+            "has autotune_configs, but neither with_config, which builds with one of them, nor "
+            "a request_tune of its own"
+        )
 
 
 def _interface_of(who: _Who, interfaces: Mapping[str, type[KernelInterface]]) -> str:

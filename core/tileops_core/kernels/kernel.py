@@ -37,7 +37,8 @@ class Kernel:
     - ``general``: it serves what no other kernel type serves, and ranks below all others.
     - ``preferred_over``: keys of kernel types of the same interface that it wins against; keys
       that are not installed are ignored.
-    - ``autotune_configs``: configurations to choose from by measuring, or None.
+    - ``autotune_configs``: configurations to choose from by measuring, or None. What ``entry_for``
+      builds has the first one, and ``with_config`` says how to build another.
     """
 
     devices: ClassVar[frozenset[str] | None] = frozenset({"cuda"})
@@ -79,12 +80,27 @@ class Kernel:
         """
         return (), cls
 
-    def request_tune(self) -> None:
-        """Choose the configuration by measuring, now or at the next launch.
+    def with_config(self, config: Mapping[str, Any]) -> Kernel:
+        """A kernel that computes the same, built with another configuration.
 
-        A kernel type that can be tuned overrides this; with nothing to choose there is nothing
-        to do.
+        A kernel type with ``autotune_configs`` writes it.
+
+        Args:
+            config: One of ``autotune_configs``; the new kernel's ``config``.
         """
+        raise NotImplementedError(f"{type(self).__qualname__} has no configurations")
+
+    def request_tune(self) -> None:
+        """Choose the configuration by measuring, at the next launch with real tensors.
+
+        One of ``autotune_configs``, whose results are compared with the first one's before it may
+        win. A kernel type that knows a better way overrides this; with nothing to choose there is
+        nothing to do.
+        """
+        # Here: whoever defines kernels needs nothing of it.
+        from tileops_core.kernels.tuning import request
+
+        request(self)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Call ``forward``."""

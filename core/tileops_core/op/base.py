@@ -13,6 +13,7 @@ from tileops_core.backend.targets import BUILTIN, Builtin, check_target, current
 from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
 from tileops_core.call.constants import constants
+from tileops_core.call.delegates import Delegates
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
 from tileops_core.call.torch_private import not_traced, ordinary_state
@@ -20,16 +21,20 @@ from tileops_core.errors import OpNotAvailableError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.dispatch import decide
 from tileops_core.kernels.kernel import Kernel, KernelInterface
+from tileops_core.op.composite import Holds
 from tileops_core.op.definition import define, installed_for
 from tileops_core.op.instances import anchor, key_of
 from tileops_core.op.parameters import refuse_write
+from tileops_core.op.prepare import Prepares
+from tileops_core.op.roofs import Rooflines
+from tileops_core.op.tuning import Tunes
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import SignatureCall
 from tileops_core.record.table import read
 from tileops_core.tensor_spec import TensorSpec
 
 
-class Op:
+class Op(Holds, Prepares, Rooflines, Tunes):
     """Base of every op; a subclass whose name is a manifest key becomes callable.
 
     The manifest entry decides the constructor, the checks of each call, the results' shapes and
@@ -39,6 +44,7 @@ class Op:
 
     Class attributes of a subclass: ``interfaces`` and ``kernel_types`` (its own, besides those
     that backends register), ``spec`` (the entry of an op that no manifest file holds),
+    ``delegate_types`` (the ops that it is made of, if it is),
     ``injected_parameters`` (what a family's constructor takes besides the entry's parameters).
     """
 
@@ -52,6 +58,9 @@ class Op:
     _node: Any
     _call_source: ClassVar[str] = ""
     _writes_call_spec: ClassVar[bool] = False
+    _runs_own_body: bool = False
+    """Set by a family on instances that were given objects: every call runs the body, which knows
+    them, a call without elements too, and under a target that has a builder for the op."""
 
     __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_running")
     _binding: Binding
@@ -92,7 +101,7 @@ class Op:
         self.__dict__.update(zip(names, values, strict=True))
         key = key_of(plan, values, target)
         self._binding = UNBOUND
-        self._running = Running()
+        self._running = Running(delegates=Delegates()) if plan.composite else Running()
         self._construction = Construction(
             target, statics, installed_for(type(self), plan), key, anchor(key)
         )
@@ -195,6 +204,8 @@ class Op:
             return found[1]
         deciding = current(self)
         if deciding is not None:
+            if deciding.dry is not None:
+                return deciding.dry.kernel_for(self, deciding, interface, call)
             candidate, entry = entry_for(self, deciding.binding, interface, call)
             deciding.chosen[interface] = candidate
             return entry
@@ -248,12 +259,20 @@ class Op:
     # -- copies ---------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        """Parameters, target and what a subclass added; who serves is decided anew in a copy."""
-        return {"target": self._construction.target, "attributes": dict(self.__dict__)}
+        """Parameters, target, sub-ops and what a subclass added; who serves is decided anew."""
+        state: dict[str, Any] = {
+            "target": self._construction.target,
+            "attributes": dict(self.__dict__),
+        }
+        if self.delegate_types:
+            state["delegates"] = list(self._running.delegates.items())
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state["attributes"])
         Op.__init__(self, target=state["target"])
+        for stage, identity, sub_op in state.get("delegates", ()):
+            self.delegate_for(stage, identity, sub_op)
 
     def _infer_output_shapes(self, *inputs: Any) -> tuple[tuple[int, ...] | None, ...]:
         """The outputs' shapes for these inputs (tensors or specs, None for absent ones)."""

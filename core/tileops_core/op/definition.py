@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tileops_core.backend.registry import REGISTRY
-from tileops_core.call.emit_call import emit_call
+from tileops_core.call.emit import emit
 from tileops_core.errors import ManifestError
 from tileops_core.kernels.contracts import Installed, install
+from tileops_core.op.composite import check_delegate_types
 from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Plan
@@ -33,7 +34,8 @@ def define(cls: Any, base: Any) -> None:
 
     Raises:
         ManifestError: the class's own ``spec`` is wrong.
-        TypeError: another living class of another module is this op already.
+        TypeError: another living class of another module is this op already, or its sub-ops are
+            not those of the entry.
     """
     name = cls.__name__
     spec = cls.__dict__.get("spec")
@@ -67,9 +69,10 @@ def _refusal(error: ManifestError) -> Any:
 def _install(cls: Any, base: Any, loaded: Spec) -> None:
     """Everything that is made from an entry."""
     signature = build_signature(loaded)
+    check_delegate_types(cls, signature)
     plan = build_plan(signature)
     cls._plan = plan
-    cls.__call__, cls._node, cls._call_source = emit_call(plan)
+    cls.__call__, cls._node, cls._call_source = emit(plan)
     for param in plan.signature.params:
         setattr(cls, param.name, ParameterAttribute(param.name))
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tileops_core.interfaces.attention import GQADenseCall
 from tileops_core.op import Op
+from tileops_core.record.profiles import matrix_key
 from tileops_core.tensor_spec import TensorSpec
 
 __all__ = ["GQADenseFwdOp"]
@@ -66,3 +67,7 @@ class GQADenseFwdOp(Op):
             q_scale is not None,
             sinks is not None,
         )
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of q, k and v."""
+        return matrix_key(self.last_call.tensors["q"][1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tileops_core.interfaces.gemm import BMMCall, GEMMCall
 from tileops_core.op import Op
+from tileops_core.record.profiles import matrix_key
 from tileops_core.tensor_spec import TensorSpec
 
 __all__ = ["BMMFwdOp", "GEMMFwdOp"]
@@ -24,6 +25,10 @@ class GEMMFwdOp(Op):
         n = b.shape[0] if self.trans_b else b.shape[1]
         return GEMMCall(a.device, a.dtype, m, n, k, self.trans_a, self.trans_b)
 
+    def roof_key(self) -> str:
+        """Tensor cores, for the operands' dtype."""
+        return matrix_key(self.last_call.tensors["a"][1])
+
 
 class BMMFwdOp(Op):
     """Batched matrix product ``d[i] = a[i] @ b[i]`` with ``a [B, M, K]`` and ``b [B, K, N]``.
@@ -36,3 +41,7 @@ class BMMFwdOp(Op):
         """The products' sizes."""
         batch, m, k = a.shape
         return BMMCall(a.device, a.dtype, batch, m, b.shape[2], k)
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the operands' dtype."""
+        return matrix_key(self.last_call.tensors["a"][1])

@@ -53,6 +53,11 @@ class Plan:
         s = self.signature
         return s.out_buffer is not None or any(t.mutated is not False for t in s.inputs)
 
+    @property
+    def composite(self) -> bool:
+        """Whether the op is made of other ops."""
+        return self.signature.composition is not None
+
     @cached_property
     def metadata(self) -> tuple[str, ...]:
         """The inputs that describe others: those that the entry says how to fill."""

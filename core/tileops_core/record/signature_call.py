@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 import torch
@@ -22,6 +22,11 @@ from tileops_core.record.cost import cost_by, cost_of
 from tileops_core.record.metadata import Metadata, metadata_values
 from tileops_core.spec.expressions import Expr
 from tileops_core.tensor_spec import TensorSpec
+
+Stages: TypeAlias = "Mapping[str, tuple[SignatureCall, ...]]"
+"""Of a composite's call: stage -> records, in the order in which the calls completed."""
+
+_NO_STAGES: Stages = MappingProxyType({})
 
 
 @attrs.frozen(slots=True)
@@ -59,10 +64,21 @@ class SignatureCall:
     Attributes:
         served_by: a :class:`Served`.
         has_out: whether the caller passed ``out``.
+        stages: of a composite op, the records of the sub-ops' calls by stage: those of one stage
+            in the order in which they completed. Empty where no sub-op ran.
     """
 
     # Facts in slots; the dictionary appears when something is expanded.
-    __slots__ = ("__dict__", "_given", "_inputs", "_plan", "_statics", "has_out", "served_by")
+    __slots__ = (
+        "__dict__",
+        "_given",
+        "_inputs",
+        "_plan",
+        "_statics",
+        "has_out",
+        "served_by",
+        "stages",
+    )
 
     def __init__(
         self,
@@ -73,6 +89,7 @@ class SignatureCall:
         served_by: Served,
         *,
         metadata: Metadata | None = None,
+        stages: Stages = _NO_STAGES,
     ) -> None:
         self._plan = plan
         self._statics = statics
@@ -80,11 +97,23 @@ class SignatureCall:
         self.has_out = has_out
         self.served_by = served_by
         self._given = metadata
+        self.stages = stages
 
-    def of_call(self, metadata: Metadata) -> SignatureCall:
-        """The record of a call of this kind, with the tensors of its own that describe others."""
+    def of_call(self, metadata: Metadata | None, stages: Stages = _NO_STAGES) -> SignatureCall:
+        """The record of a call of this kind, with what is its own.
+
+        Args:
+            metadata: its tensors that describe others.
+            stages: what its sub-ops' calls left.
+        """
         return SignatureCall(
-            self._plan, self._statics, self._inputs, self.has_out, self.served_by, metadata=metadata
+            self._plan,
+            self._statics,
+            self._inputs,
+            self.has_out,
+            self.served_by,
+            metadata=metadata,
+            stages=MappingProxyType(dict(stages)) if stages else _NO_STAGES,
         )
 
     def __repr__(self) -> str:

@@ -20,6 +20,11 @@ def prune(table: LastCalls, keep: int = 16) -> None:
         table.pop(ident, None)
 
 
+def own(table: LastCalls) -> SignatureCall:
+    """This thread's last record, which there is."""
+    return table[threading.get_ident()]
+
+
 def read(table: LastCalls) -> SignatureCall | None:
     """This thread's last record; another thread's, if this one has none; None if none has."""
     own = table.get(threading.get_ident())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tileops_tilelang.cpu import store as module
-from tileops_tilelang.cpu.store import Store, default_directory, pack, unpack
+from tileops_tilelang.cpu.store import Store, pack, unpack
 
 KEY, OTHER = "0" * 32, "1" * 32
 LIBRARY, FACTS = b"\x7fELF and so on", {"program": "norm:rms_norm", "arguments": ["pointer"]}
@@ -234,35 +234,6 @@ def test_a_private_directory_goes_with_the_process_that_made_it(python, tmp_path
     done = python(PRIVATE, TMPDIR=str(tmp_path))
     assert Path(done.stdout.strip()).parent == tmp_path
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_directory_is_the_one_that_the_environment_names(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    monkeypatch.setenv("TILEOPS_CACHE_DIR", str(tmp_path / "ours"))
-    assert default_directory() == tmp_path / "ours"
-    monkeypatch.setenv("TILEOPS_CACHE_DIR", "~/mine")
-    assert default_directory() == tmp_path / "home" / "mine"
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TILEOPS_CACHE_DIR", "here")
-    assert default_directory() == tmp_path / "here"
-    for unset in ("TILEOPS_CACHE_DIR", ""):
-        monkeypatch.setenv("TILEOPS_CACHE_DIR", "")
-        monkeypatch.delenv(unset, raising=False) if unset else None
-        assert default_directory() == tmp_path / "caches" / "tileops"
-    for no_path in ("", "relative"):
-        monkeypatch.setenv("XDG_CACHE_HOME", no_path)
-        assert default_directory() == tmp_path / "home" / ".cache" / "tileops"
-
-
-def test_a_user_without_a_home_has_no_directory(monkeypatch):
-    def no_home():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", staticmethod(no_home))
-    monkeypatch.delenv("TILEOPS_CACHE_DIR", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert default_directory() is None
 
 
 @pytest.mark.parametrize("level", [0, 1])

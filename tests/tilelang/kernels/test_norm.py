@@ -10,6 +10,8 @@ import torch
 from tilelang_cases import DTYPES
 
 from tileops_core import ops
+from tileops_core.kernels import tune_store, tuning
+from tileops_tilelang.kernels.norm import RMSNormTileLang
 
 every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
@@ -160,3 +162,30 @@ def test_weights_of_one_op_may_come_and_go():
     for weight, bias in ((None, None), (w, None), (None, b), (w, b), (None, None)):
         expected = torch.nn.functional.layer_norm(x, (40,), weight, bias)
         torch.testing.assert_close(op(x, weight, bias), expected)
+
+
+CONFIGS = RMSNormTileLang.autotune_configs
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+@pytest.mark.parametrize("length", [1, 127, 129, 4097])
+def test_every_number_of_partial_sums_gives_the_norm(config, length, check_close):
+    """Around each number of them too."""
+    kernel = RMSNormTileLang(torch.float32, length, cases.EPS, True).with_config(config)
+    x, w = torch.randn(3, length), torch.randn(length)
+    exact = cases.rms_norm(x.double(), w.double())[0]
+    check_close(kernel(x, w), exact.value, terms=exact.terms, magnitude=exact.magnitude)
+    assert kernel.config == config
+
+
+def test_the_norm_is_tuned_at_the_next_call(monkeypatch):
+    """With the slowest first, so that the choice shows."""
+    monkeypatch.setattr(tune_store, "chosen", lambda key, count: None)
+    monkeypatch.setattr(tune_store, "keep", lambda key, number, seconds: None)
+    seconds = iter(range(len(CONFIGS), 0, -1))
+    monkeypatch.setattr(tuning, "measure", lambda run, device: float(next(seconds)))
+    op, x = ops.RMSNormFwdOp(129, target="tilelang"), torch.randn(5, 129)
+    before = op(x)
+    op.request_tune()
+    torch.testing.assert_close(op(x), before)
+    assert op.kernel_config() == CONFIGS[-1]

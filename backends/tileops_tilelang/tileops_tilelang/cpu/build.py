@@ -27,6 +27,10 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+SCHEDULE = ("lanes",)
+"""The facts that are the schedule's and not the program's."""
+
+
 class BuildError(RuntimeError):
     """A program could not be compiled; holds what the compiler said."""
 
@@ -36,7 +40,7 @@ def build(name: str, facts: Mapping[str, Any]) -> tuple[bytes, list[str]]:
 
     Args:
         name: ``module:function`` of ``tileops_tilelang.programs``.
-        facts: the function's arguments.
+        facts: the function's arguments, and those of the schedule.
 
     Returns:
         The library, and the kinds of its entry's arguments.
@@ -53,7 +57,9 @@ def build(name: str, facts: Mapping[str, Any]) -> tuple[bytes, list[str]]:
 
             module, _, function = name.partition(":")
             make = getattr(import_module(f"tileops_tilelang.programs.{module}"), function)
-            program = make(CSchedule(), **facts)
+            choices = {name: facts[name] for name in SCHEDULE if name in facts}
+            rest = {name: value for name, value in facts.items() if name not in SCHEDULE}
+            program = make(CSchedule(**choices), **rest)
             text = source.source(program)
         command = toolchain.compiler()
         if command is None:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tileops_core.kernels import BuildOnce
+from tileops_core.kernels import BuildOnce, cache_directory
 from tileops_tilelang.cpu import toolchain
 from tileops_tilelang.cpu.processor import processor
-from tileops_tilelang.cpu.store import Store, default_directory
+from tileops_tilelang.cpu.store import Store
 
 ENTRY = "tileops_run"
 """The function of a library that a call uses."""
@@ -40,7 +40,8 @@ def function(name: str, **facts: Any) -> Callable[..., None]:
 
     Args:
         name: ``module:function`` of ``tileops_tilelang.programs``.
-        facts: that function's arguments: dtypes by their short names, flags.
+        facts: that function's arguments: dtypes by their short names, flags; and those of the
+            schedule, where they are not the usual ones.
 
     Returns:
         ``run(*tensors, *scalars, rows, threads)``: addresses, numbers, and over how many threads
@@ -83,7 +84,7 @@ def _entry(path: Path, kinds: Sequence[str]) -> Callable[..., None]:
 
 
 def _store() -> Store:
-    return _store_in(default_directory())
+    return _store_in(cache_directory())
 
 
 @functools.lru_cache(maxsize=8)

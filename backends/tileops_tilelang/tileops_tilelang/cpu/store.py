@@ -126,19 +126,3 @@ def unpack(packed: bytes, key: str) -> Mapping[str, Any] | None:
     length = int.from_bytes(packed[end:digest], "little")
     facts: dict[str, Any] = json.loads(packed[end - length : end])
     return facts if facts.get("key") == key else None
-
-
-def default_directory() -> Path | None:
-    """``TILEOPS_CACHE_DIR``, else ``tileops`` in the user's cache directory.
-
-    None for a user without a home, which is what many containers run as.
-    """
-    given = os.environ.get("TILEOPS_CACHE_DIR")
-    try:
-        if given:
-            return Path(given).expanduser().absolute()
-        # The convention has it that a relative path counts as none.
-        caches = Path(os.environ.get("XDG_CACHE_HOME", ""))
-        return (caches if caches.is_absolute() else Path.home() / ".cache") / "tileops"
-    except RuntimeError:
-        return None

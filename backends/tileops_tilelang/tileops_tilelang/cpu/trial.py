@@ -9,9 +9,9 @@ import os
 import tempfile
 from pathlib import Path
 
+from tileops_core.kernels import cache_directory
 from tileops_tilelang.cpu.build import BuildError, compiled
 from tileops_tilelang.cpu.processor import processor
-from tileops_tilelang.cpu.store import default_directory
 from tileops_tilelang.cpu.toolchain import FLAGS
 
 # What every program needs: the prelude, the mathematics of the C library, a loop.
@@ -30,7 +30,7 @@ def fault(command: tuple[str, ...]) -> str | None:
         state = os.stat(command[0])
     except OSError as error:
         return str(error)
-    return _fault(command, state.st_mtime_ns, state.st_size, default_directory())
+    return _fault(command, state.st_mtime_ns, state.st_size, cache_directory())
 
 
 @functools.lru_cache(maxsize=8)

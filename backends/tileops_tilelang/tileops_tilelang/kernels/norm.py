@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from math import prod
 
@@ -27,10 +27,27 @@ from tileops_tilelang.kernels.base import SHORT_NAMES, CPUKernel, in_fresh_pages
 class RMSNormTileLang(CPUKernel, RMSNormFwdInterface):
     """RMSNorm in two passes over a row that stays in the first cache."""
 
-    def __init__(self, dtype: torch.dtype, length: int, eps: float, weighted: bool) -> None:
+    # How many partial sums are best depends on the processor's vectors and on the row.
+    autotune_configs = ({"lanes": 32}, {"lanes": 16}, {"lanes": 64}, {"lanes": 128})
+
+    def __init__(
+        self,
+        dtype: torch.dtype,
+        length: int,
+        eps: float,
+        weighted: bool,
+        config: Mapping[str, int] = autotune_configs[0],
+    ) -> None:
         super().__init__(dtype)
         self.length, self.eps, self.weighted = length, eps, weighted
-        self.run = function("norm:rms_norm", dtype=SHORT_NAMES[dtype], weighted=weighted)
+        self.config = config
+        # The usual number goes unsaid, so that one library serves tuned and other kernels.
+        choice = {} if config == self.autotune_configs[0] else config
+        self.run = function("norm:rms_norm", dtype=SHORT_NAMES[dtype], weighted=weighted, **choice)
+
+    def with_config(self, config: Mapping[str, int]) -> RMSNormTileLang:
+        """The same with another number of partial sums."""
+        return RMSNormTileLang(self.dtype, self.length, self.eps, self.weighted, config)
 
     def forward(self, x: Tensor, weight: Tensor | None) -> Tensor:
         """Normalize."""

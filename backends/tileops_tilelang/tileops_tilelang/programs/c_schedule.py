@@ -15,10 +15,8 @@ import tilelang.language as T
 from tileops_tilelang.programs.elements import AS_BITS, Element
 from tileops_tilelang.programs.strips import Columns, Strip
 
-_LANES = 32
+LANES = 32
 """Partial results: two vectors of AVX-512, four of AVX2, eight of Neon."""
-
-_HALVES = (16, 8, 4, 2, 1)
 
 _BLOCK = 512
 """Columns converted at a time: 2 KiB a strip, so that all of them stay in the first cache."""
@@ -27,9 +25,16 @@ _FAR = 2**31 - 1
 
 
 class CSchedule:
-    """Serial loops over rows and columns."""
+    """Serial loops over rows and columns.
+
+    Args:
+        lanes: how many partial results a fold keeps; a power of two.
+    """
 
     rereads = True
+
+    def __init__(self, lanes: int = LANES) -> None:
+        self.lanes = lanes
 
     def element(self, dtype: str) -> Element:
         """16 bits as bits."""
@@ -95,12 +100,13 @@ class CSchedule:
         start: Any,
         join: Callable[[Any, Any], Any],
     ) -> None:
-        lanes = T.alloc_local((_LANES,), str(start.dtype))
+        lanes = T.alloc_local((self.lanes,), str(start.dtype))
         stages = _stages(reads)
         if any(stages):
-            _fold_in_blocks(cell, lanes, columns, _Staged(reads, stages), value, start, join)
+            staged = _Staged(reads, stages)
+            _fold_in_blocks(cell, lanes, self.lanes, columns, staged, value, start, join)
         else:
-            _fold(cell, lanes, columns, reads, value, start, join)
+            _fold(cell, lanes, self.lanes, columns, reads, value, start, join)
 
 
 def _plus(a: Any, b: Any) -> Any:
@@ -180,17 +186,15 @@ def _each_in_blocks(columns, reads, writes, values):  # type: ignore[no-untyped-
 
 
 @T.macro
-def _fold(cell, lanes, columns, reads, value, start, join):  # type: ignore[no-untyped-def]
-    for lane in T.serial(_LANES):
+def _fold(cell, lanes, width, columns, reads, value, start, join):  # type: ignore[no-untyped-def]
+    for lane in T.serial(width):
         lanes[lane] = start
-    for i in T.serial(columns.count // _LANES):
-        for lane in T.serial(_LANES):
-            lanes[lane] = join(lanes[lane], _value(value, reads, i * _LANES + lane))
-    for lane in T.serial(columns.count % _LANES):
-        lanes[lane] = join(
-            lanes[lane], _value(value, reads, columns.count // _LANES * _LANES + lane)
-        )
-    _join(cell, lanes, join)
+    for i in T.serial(columns.count // width):
+        for lane in T.serial(width):
+            lanes[lane] = join(lanes[lane], _value(value, reads, i * width + lane))
+    for lane in T.serial(columns.count % width):
+        lanes[lane] = join(lanes[lane], _value(value, reads, columns.count // width * width + lane))
+    _join(cell, lanes, width, join)
 
 
 def _value(value: Callable[..., Any], reads: Sequence[Strip], column: Any) -> Any:
@@ -198,36 +202,40 @@ def _value(value: Callable[..., Any], reads: Sequence[Strip], column: Any) -> An
 
 
 @T.macro
-def _fold_in_blocks(cell, lanes, columns, reads, value, start, join):  # type: ignore[no-untyped-def]
-    for lane in T.serial(_LANES):
+def _fold_in_blocks(cell, lanes, width, columns, reads, value, start, join):  # type: ignore[no-untyped-def]
+    for lane in T.serial(width):
         lanes[lane] = start
     for block in T.serial(T.ceildiv(columns.count, _BLOCK)):
         reads.widen(block * _BLOCK, _in_block(columns, block))
-        for i in T.serial(_in_block(columns, block) // _LANES):
-            for lane in T.serial(_LANES):
+        for i in T.serial(_in_block(columns, block) // width):
+            for lane in T.serial(width):
                 lanes[lane] = join(
-                    lanes[lane], _block_value(value, reads, block * _BLOCK, i * _LANES + lane)
+                    lanes[lane], _block_value(value, reads, block * _BLOCK, i * width + lane)
                 )
-        for lane in T.serial(_in_block(columns, block) % _LANES):
+        for lane in T.serial(_in_block(columns, block) % width):
             lanes[lane] = join(
                 lanes[lane],
                 _block_value(
                     value,
                     reads,
                     block * _BLOCK,
-                    _in_block(columns, block) // _LANES * _LANES + lane,
+                    _in_block(columns, block) // width * width + lane,
                 ),
             )
-    _join(cell, lanes, join)
+    _join(cell, lanes, width, join)
 
 
 def _block_value(value: Callable[..., Any], reads: _Staged, first: Any, lane: Any) -> Any:
     return value(first + lane, *reads.read(first, lane))
 
 
+def _halves(width: int) -> tuple[int, ...]:
+    return tuple(width >> n for n in range(1, width.bit_length()))
+
+
 @T.macro
-def _join(cell, lanes, join):  # type: ignore[no-untyped-def]
-    for half in _HALVES:
+def _join(cell, lanes, width, join):  # type: ignore[no-untyped-def]
+    for half in _halves(width):
         for lane in T.serial(half):
             lanes[lane] = join(lanes[lane], lanes[lane + half])
     cell[0] = lanes[0]

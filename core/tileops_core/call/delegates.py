@@ -1,0 +1,54 @@
+"""The sub-ops that a composite op holds: each under its stage, built once, never let go."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+from tileops_core.kernels.builds import BuildOnce
+from tileops_core.kernels.typed_keys import marked
+
+
+class Delegates:
+    """Sub-ops by ``(stage, identity)``."""
+
+    __slots__ = ("_held", "_lock", "_places")
+
+    def __init__(self) -> None:
+        self._held: BuildOnce[Any] = BuildOnce()
+        self._places: dict[int, tuple[Hashable, ...]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, stage: str, identity: Hashable, make: Callable[[], Any]) -> Any:
+        """The sub-op held there; made once, however many threads ask together.
+
+        Raises:
+            ValueError: what ``make`` gives is held at another place already.
+        """
+        place = (stage, *marked(identity))
+        return self._held.get(place, lambda: self._placed(place, make()))
+
+    def _placed(self, place: tuple[Hashable, ...], sub_op: Any) -> Any:
+        with self._lock:
+            other = self._places.setdefault(id(sub_op), place)
+        if other != place:
+            raise ValueError(
+                f"{sub_op!r} is held for stage {other[0]!r}, identity {other[1]!r} already; "
+                f"stage {place[0]!r}, identity {place[1]!r} needs an instance of its own"
+            )
+        return sub_op
+
+    def stage_of(self, sub_op: object) -> str | None:
+        """The stage that a sub-op is held for, None for an op that is not held."""
+        place = self._places.get(id(sub_op))
+        return None if place is None else str(place[0])
+
+    def items(self) -> Iterator[tuple[str, Hashable, Any]]:
+        """Stage, identity and sub-op of each, in the order in which they were held."""
+        for (stage, identity, _), sub_op in self._held.items():
+            yield stage, identity, sub_op
+
+
+NONE_HELD = Delegates()
+"""What an op that is no composite has. Never written to."""
