@@ -64,21 +64,10 @@ class SignatureCall:
     Attributes:
         served_by: a :class:`Served`.
         has_out: whether the caller passed ``out``.
-        stages: of a composite op, the records of the sub-ops' calls by stage: those of one stage
-            in the order in which they completed. Empty where no sub-op ran.
     """
 
     # Facts in slots; the dictionary appears when something is expanded.
-    __slots__ = (
-        "__dict__",
-        "_given",
-        "_inputs",
-        "_plan",
-        "_statics",
-        "has_out",
-        "served_by",
-        "stages",
-    )
+    __slots__ = ("__dict__", "_given", "_inputs", "_plan", "_statics", "has_out", "served_by")
 
     def __init__(
         self,
@@ -97,7 +86,8 @@ class SignatureCall:
         self.has_out = has_out
         self.served_by = served_by
         self._given = metadata
-        self.stages = stages
+        if stages:
+            self.__dict__["stages"] = stages
 
     def of_call(self, metadata: Metadata | None, stages: Stages = _NO_STAGES) -> SignatureCall:
         """The record of a call of this kind, with what is its own.
@@ -133,6 +123,14 @@ class SignatureCall:
         """Every parameter of the entry by name, as the op keeps it."""
         names = (param.name for param in self._plan.signature.params)
         return MappingProxyType(dict(zip(names, self._statics, strict=False)))
+
+    @cached_property
+    def stages(self) -> Stages:
+        """Of a composite op, the records of its sub-ops' calls by stage.
+
+        Those of one stage stand in the order in which they completed. Empty where no sub-op ran.
+        """
+        return _NO_STAGES
 
     @property
     def metadata(self) -> Mapping[str, Any]:
