@@ -36,6 +36,13 @@ def test_the_reference_serves_every_implemented_op_on_the_cpu(run) -> None:
         assert "reference" in backends.split(", ")
 
 
+def test_a_composite_runs_where_its_stages_do(run) -> None:
+    found = rows(run)["FusedMoEFwdOp"]
+    assert found["targets"]["reference"] == ["cpu"]
+    assert found["targets"]["tilelang"] is None
+    assert found["default"]["cpu"] == "in-tree: reference"
+
+
 def test_a_family_leaves_the_others_out(run) -> None:
     assert {family_of(op) for op in rows(run, "--family", "norm")} == {"norm"}
 

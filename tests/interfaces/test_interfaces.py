@@ -9,10 +9,10 @@ import re
 import pytest
 import torch
 
-from tileops_core.interfaces import attention, elementwise, gemm, norm, reduction, rope
+from tileops_core.interfaces import attention, elementwise, gemm, moe, norm, reduction, rope
 from tileops_core.kernels import CallSpec, KernelInterface
 
-MODULES = (attention, elementwise, gemm, norm, reduction, rope)
+MODULES = (attention, elementwise, gemm, moe, norm, reduction, rope)
 INTERFACES = [
     value
     for module in MODULES
@@ -56,6 +56,16 @@ CALLS = [
         has_scales=False,
         has_sinks=False,
     ),
+    moe.FusedTopKCall(CPU, torch.float16, 2, 8, 2, "softmax", True, 4, 2, 2.5, False),
+    moe.MoEPermuteAlignCall(CPU, 2, 3, 8, 64),
+    moe.MoEPrePermuteCall(CPU, torch.float16, 2, 4, 3, 8, 6, moe.ContiguousLayout()),
+    moe.MoEPostPermuteCall(CPU, torch.float16, torch.float32, 2, 4, 3, 6, moe.MaskedLayout(3), 1.0),
+    moe.MoEGroupedGEMMCall(
+        CPU, torch.float16, torch.float32, 6, 4, 5, 8, moe.ContiguousLayout(), "swigluoai", True
+    ),
+    moe.MoEGroupedGEMMFP8Call(CPU, 8, 128, 256, moe.MaskedLayout(3)),
+    moe.SharedExpertMLPCall(CPU, torch.float16, 2, 4, 6),
+    moe.IndexedExpertMLPCall(CPU, torch.float16, 2, 4, 6, 8, 3, 2.5),
 ]
 
 each_interface = pytest.mark.parametrize("interface", INTERFACES, ids=lambda i: i.__name__)

@@ -32,8 +32,16 @@ def construct(case, **more):
     return getattr(ops, case.op)(**case.params, **more)
 
 
+def call(op, inputs):
+    """Call with the signature's inputs in order; some are taken by name alone."""
+    declared = SIGNATURES[type(op).__name__].inputs
+    named = {t.name: x for t, x in zip(declared, inputs, strict=True) if t.kw_only}
+    return op(*(x for t, x in zip(declared, inputs, strict=True) if not t.kw_only), **named)
+
+
 def as_tuple(result):
-    return result if isinstance(result, tuple) else (result,)
+    """The outputs that there are."""
+    return tuple(x for x in (result if isinstance(result, tuple) else (result,)) if x is not None)
 
 
 def for_oracle(case, *, wide):
@@ -51,7 +59,7 @@ def test_the_op_gives_what_the_reference_function_gives(case, server):
     op, inputs = construct(case, target=server or "reference"), made(case)
     copies = [x if x is None else x.clone() for x in inputs]
     expected = REGISTRY.oracle(case.op)(*copies, **for_oracle(case, wide=False))
-    for result, right in zip(as_tuple(op(*inputs)), as_tuple(expected), strict=True):
+    for result, right in zip(as_tuple(call(op, inputs)), as_tuple(expected), strict=True):
         assert torch.equal(result, right)
         assert result.dtype is right.dtype
         assert result.is_contiguous()
@@ -65,7 +73,7 @@ def test_the_result_is_near_the_exact_one(case, check_close):
     floats = [x for x in inputs if x is not None and x.is_floating_point()]
     terms = max(max(x.shape, default=1) for x in inputs if x is not None)
     inputs = [x if x is None else x.clone() for x in inputs]
-    for result, right in zip(as_tuple(construct(case)(*inputs)), as_tuple(exact), strict=True):
+    for result, right in zip(as_tuple(call(construct(case), inputs)), as_tuple(exact), strict=True):
         size = right.double().abs().amax() + sum(x.double().abs().amax() for x in floats)
         inner = floats[0].dtype if floats and floats[0].dtype.itemsize == 2 else None
         check_close(result, right, terms=terms, magnitude=size, inner=inner)
@@ -76,7 +84,8 @@ def test_naming_the_reference_changes_who_serves_and_at_most_a_rounding(case, se
     default, named = construct(case), construct(case, target="reference")
     inputs = made(case)
     copies = [x if x is None else x.clone() for x in inputs]
-    for one, other in zip(as_tuple(default(*inputs)), as_tuple(named(*copies)), strict=True):
+    results = as_tuple(call(default, inputs)), as_tuple(call(named, copies))
+    for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other)
     assert named.serving_target == "reference"
     assert default.serving_target == (server or BUILTIN)
@@ -88,7 +97,7 @@ def test_only_declared_inputs_are_written(case):
     op, inputs = construct(case), made(case)
     copies = [x if x is None else x.clone() for x in inputs]
     versions = [x if x is None else x._version for x in inputs]
-    op(*inputs)
+    call(op, inputs)
     written = op.last_call.written
     for declared, x, copy, version in zip(
         SIGNATURES[case.op].inputs, inputs, copies, versions, strict=True
@@ -101,7 +110,7 @@ def test_only_declared_inputs_are_written(case):
 @each
 def test_the_record_says_what_came_and_what_it_costs(case):
     op, inputs = construct(case), made(case)
-    op(*inputs)
+    call(op, inputs)
     record = op.last_call
     for (name, fact), x in zip(case.inputs.items(), inputs, strict=True):
         assert record.present(name) == (fact is not None)
@@ -119,13 +128,13 @@ def test_strided_inputs_give_what_dense_ones_give(case):
     """PIPE-06."""
     op, inputs = construct(case), made(case)
     strided = []
-    for x in inputs:
-        if x is not None:
+    for declared, x in zip(SIGNATURES[case.op].inputs, inputs, strict=True):
+        if x is not None and not declared.contiguous:
             wide = x.new_zeros((*x.shape, 2))
             wide[..., 0] = x
             x = wide[..., 0]
         strided.append(x)
-    for one, other in zip(as_tuple(op(*strided)), as_tuple(op(*inputs)), strict=True):
+    for one, other in zip(as_tuple(call(op, strided)), as_tuple(call(op, inputs)), strict=True):
         assert torch.equal(one, other)
 
 
@@ -133,20 +142,24 @@ def test_strided_inputs_give_what_dense_ones_give(case):
 def test_wrong_calls_are_refused_and_the_next_good_one_works(case):
     op, inputs = construct(case), made(case)
     required = [i for i, t in enumerate(SIGNATURES[case.op].inputs) if t.optional is False]
+    positional = [
+        x for t, x in zip(SIGNATURES[case.op].inputs, inputs, strict=True) if not t.kw_only
+    ]
     with pytest.raises(TypeError, match=case.op):
         op(*inputs[: required[-1]])
     with pytest.raises(TypeError, match=case.op):
         op(*inputs, *inputs, None)
     with pytest.raises(TypeError, match=f"{case.op}.*unheard_of"):
-        op(*inputs, unheard_of=1)
+        op(*positional, unheard_of=1)
     for i in required:
         name = SIGNATURES[case.op].inputs[i].name
         for wrong in (None, 3.0, [1.0], "text"):
             with pytest.raises(NotATensorError, match=f"{case.op}: {name}"):
-                op(*inputs[:i], wrong, *inputs[i + 1 :])
+                call(op, [*inputs[:i], wrong, *inputs[i + 1 :]])
+        other = torch.zeros(inputs[i].shape, dtype=torch.complex64)
         with pytest.raises(SignatureError, match=f"{case.op}: {name} .*complex64"):
-            op(*inputs[:i], torch.zeros(inputs[i].shape, dtype=torch.complex64), *inputs[i + 1 :])
-    assert all(not x.double().isnan().any() for x in as_tuple(op(*inputs)))
+            call(op, [*inputs[:i], other, *inputs[i + 1 :]])
+    assert all(not x.double().isnan().any() for x in as_tuple(call(op, inputs)))
 
 
 def test_every_row_is_small_enough_for_a_test():

@@ -99,7 +99,7 @@ class Explaining:
             told.stage = outer.op._running.delegates.stage_of(op)
         else:
             self.first = told
-        if facts[0].type == "meta" or is_empty_write(outputs, effects, inputs):
+        if facts[0].type == "meta" or is_empty_write(op, outputs, effects, inputs):
             told.reasons = ("there is no data to compute, so nobody has to run",)
         else:
             self._told.append(told)

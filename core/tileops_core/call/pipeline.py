@@ -68,7 +68,7 @@ def miss(
     if shapes_only or facts[0].type == "meta" or is_shapes_only(inputs):
         served: object = None
         result = unserved(op, facts, outputs, effects, inputs, out)
-    elif is_empty_write(outputs, effects, inputs):
+    elif is_empty_write(op, outputs, effects, inputs):
         check_target(plan.op, op._construction.target)
         if not effects.pure:
             check_written(plan, *_split(op, effects, inputs, out))
@@ -210,8 +210,12 @@ def is_shapes_only(inputs: Tensors) -> bool:
     return any(x is not None and (x.device.type == "meta" or is_fake(x)) for x in inputs)
 
 
-def is_empty_write(outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors) -> bool:
-    """Whether the call writes something and all of it has zero elements."""
+def is_empty_write(
+    op: CalledOp, outputs: tuple[OutputFacts, ...], effects: Effects, inputs: Tensors
+) -> bool:
+    """Whether the call writes something, all of it has zero elements, and so nobody has to run."""
+    if op._runs_own_body:
+        return False
     sizes = [inputs[i].numel() for i in effects.written]  # type: ignore[union-attr]
     for facts, alias in zip(outputs, effects.aliases, strict=True):
         if facts is not None and not isinstance(alias, int):

@@ -69,7 +69,7 @@ class Preparing:
         def without_data() -> Any:
             return unserved(op, facts, outputs, effects, inputs, out) if result else None
 
-        if facts[0].type == "meta" or is_empty_write(outputs, effects, inputs):
+        if facts[0].type == "meta" or is_empty_write(op, outputs, effects, inputs):
             check_target(plan.op, op._construction.target)
             return without_data()
         buffers = () if plan.signature.out_buffer is None else (out,)

@@ -69,7 +69,7 @@ def select(op: CalledOp, device: torch.device) -> Selection:
         BackendError: nobody does, or several do and nothing decides.
     """
     installed = op._construction.installed
-    return select_target(
+    selection = select_target(
         op._plan.op,
         op._construction.target,
         device,
@@ -77,6 +77,7 @@ def select(op: CalledOp, device: torch.device) -> Selection:
         composite=op._plan.composite,
         own_kernels=bool(installed.interfaces),
     )
+    return attrs.evolve(selection, builder=None) if op._runs_own_body else selection
 
 
 def choose_target(op: CalledOp, binding: Binding, device: torch.device) -> None:

@@ -66,6 +66,7 @@ class CalledOp(Protocol):
     _plan: ClassVar[Plan]
     _writes_call_spec: ClassVar[bool]
     delegate_types: ClassVar[Mapping[str, type[Any]]]
+    _runs_own_body: bool
     _node: Callable[..., Any]
     _traced: Callable[..., Any]
     compile_op_names: ClassVar[tuple[str, ...]]

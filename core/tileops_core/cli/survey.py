@@ -169,9 +169,19 @@ class Survey:
         return [c for c in found if backend is None or c.backend == backend]
 
     def runs_on(self, op: str, backend: str | None) -> list[str]:
-        """The device types of this machine that in-tree kernels of an op run on."""
-        installed = self._install(op)
-        return [kind for kind in self.device_types if installed.runs_on(kind, backend)]
+        """The device types of this machine that in-tree kernels of an op run on.
+
+        Of a composite op, those that all its stages run on.
+        """
+        installed = [self._install(part) for part in self._parts(op)]
+        kinds = self.device_types
+        return [kind for kind in kinds if all(i.runs_on(kind, backend) for i in installed)]
+
+    def _parts(self, op: str) -> list[str]:
+        """The ops whose kernels do an op's work: itself, or those that its stages come down to."""
+        stages = getattr(self.op_class(op), "delegate_types", {}).values()
+        found = [part for stage in stages for part in self._parts(stage.__name__)]
+        return list(dict.fromkeys(found)) or [op]
 
     def serves(self, op: str, target: str) -> list[str] | None:
         """Where a target serves an op: the device types here that it is for.
@@ -186,10 +196,15 @@ class Survey:
 
     def by_default(self, op: str, device: torch.device) -> str:
         """Who serves an op on a device when nobody is named, in a few words."""
-        installed = self._install(op)
+        installed, parts = self._install(op), self._parts(op)
         try:
             chosen = select_target(
-                op, None, device, in_tree=lambda backend: installed.runs_on(device.type, backend)
+                op,
+                None,
+                device,
+                in_tree=lambda backend: installed.runs_on(device.type, backend),
+                composite=parts != [op],
+                own_kernels=bool(installed.interfaces),
             )
         except AmbiguousTargetError:
             return f"ambiguous: {', '.join(self.claiming(op, device))}"
@@ -197,9 +212,12 @@ class Survey:
             return NOBODY
         if chosen.name is not BUILTIN:
             return str(chosen.name)
+        if device.type not in self.runs_on(op, None):
+            return "nobody"  # a composite, whose stages have no kernels there
         backends = {
             c.backend or "the op itself"
-            for c in self.kernel_types(op)
+            for part in parts
+            for c in self.kernel_types(part)
             if c.kernel_type.devices is None or device.type in c.kernel_type.devices
         }
         return f"in-tree: {', '.join(sorted(backends))}"

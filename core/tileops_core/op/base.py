@@ -61,6 +61,9 @@ class Op(Holds, Prepares, Rooflines, Tunes):
     _traced: Any
     _call_source: ClassVar[str] = ""
     _writes_call_spec: ClassVar[bool] = False
+    _runs_own_body: bool = False
+    """Set by a family on instances that were given objects: every call runs the body, which knows
+    them, a call without elements too, and under a target that has a builder for the op."""
 
     __slots__ = ("__dict__", "__weakref__", "_binding", "_construction", "_key", "_running")
     _key: str

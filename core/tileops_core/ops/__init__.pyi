@@ -3,6 +3,7 @@
 from tileops_core.ops import attention as attention
 from tileops_core.ops import elementwise as elementwise
 from tileops_core.ops import gemm as gemm
+from tileops_core.ops import moe as moe
 from tileops_core.ops import norm as norm
 from tileops_core.ops import reduction as reduction
 from tileops_core.ops import rope as rope
@@ -16,6 +17,18 @@ from tileops_core.ops.elementwise import SiLUAndMulFwdOp as SiLUAndMulFwdOp
 from tileops_core.ops.elementwise import TanhFwdOp as TanhFwdOp
 from tileops_core.ops.gemm import BMMFwdOp as BMMFwdOp
 from tileops_core.ops.gemm import GEMMFwdOp as GEMMFwdOp
+from tileops_core.ops.moe import FusedMoEExpertsFwdOp as FusedMoEExpertsFwdOp
+from tileops_core.ops.moe import FusedMoEFwdOp as FusedMoEFwdOp
+from tileops_core.ops.moe import FusedMoESharedExpertFwdOp as FusedMoESharedExpertFwdOp
+from tileops_core.ops.moe import FusedTopKFwdOp as FusedTopKFwdOp
+from tileops_core.ops.moe import IndexedExpertMLPFwdOp as IndexedExpertMLPFwdOp
+from tileops_core.ops.moe import MoEExpertMLPFwdOp as MoEExpertMLPFwdOp
+from tileops_core.ops.moe import MoEGroupedGEMMFP8FwdOp as MoEGroupedGEMMFP8FwdOp
+from tileops_core.ops.moe import MoEGroupedGEMMFwdOp as MoEGroupedGEMMFwdOp
+from tileops_core.ops.moe import MoEPermuteAlignFwdOp as MoEPermuteAlignFwdOp
+from tileops_core.ops.moe import MoEPostPermuteFwdOp as MoEPostPermuteFwdOp
+from tileops_core.ops.moe import MoEPrePermuteFwdOp as MoEPrePermuteFwdOp
+from tileops_core.ops.moe import SharedExpertMLPFwdOp as SharedExpertMLPFwdOp
 from tileops_core.ops.norm import FusedAddLayerNormFwdOp as FusedAddLayerNormFwdOp
 from tileops_core.ops.norm import FusedAddRMSNormFwdOp as FusedAddRMSNormFwdOp
 from tileops_core.ops.norm import LayerNormFwdOp as LayerNormFwdOp

@@ -16,7 +16,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.kinds import (
@@ -103,7 +103,8 @@ def _package_stub(families: dict[str, list[Signature]]) -> str:
 
 
 def _family_stub(family: str, signatures: list[Signature]) -> str:
-    blocks = [_class(signature, _class_docstrings(family)) for signature in signatures]
+    written = _written(family)
+    blocks = [_class(signature, written) for signature in signatures]
     body = "\n\n".join(blocks)
     standard = [
         line
@@ -119,7 +120,7 @@ def _family_stub(family: str, signatures: list[Signature]) -> str:
         "from torch import Tensor",
         "",
         "from tileops_core.backend.targets import Builtin",
-        *_class_imports(signatures),
+        *sorted([*_class_imports(signatures), *written.imports]),
         "from tileops_core.op import Op",
     ]
     names = ", ".join(f'"{s.op}"' for s in signatures)
@@ -139,24 +140,65 @@ def _class_imports(signatures: list[Signature]) -> list[str]:
     return [f"from {m} import {', '.join(sorted(found))}" for m, found in sorted(names.items())]
 
 
-def _class_docstrings(family: str) -> dict[str, str]:
-    """The docstrings of a family module's classes, read without importing it."""
+class _Written(NamedTuple):
+    """What a family's module says of its classes.
+
+    ``docstrings`` by class. ``injected``: by class, names and annotations of what a constructor
+    takes besides the entry's parameters. ``imports``: of the classes in these annotations.
+    """
+
+    docstrings: dict[str, str]
+    injected: dict[str, list[tuple[str, str]]]
+    imports: list[str]
+
+
+def _written(family: str) -> _Written:
+    """Read a family's module without importing it."""
     path = Path(__file__).with_name(f"{family}.py")
     if not path.exists():
-        return {}
+        return _Written({}, {}, [])
     tree = ast.parse(path.read_text(encoding="utf-8"))
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    return {node.name: ast.get_docstring(node) or "" for node in classes}
+    injected = {node.name: list(_injected(node)) for node in classes}
+    words = {
+        word
+        for found in injected.values()
+        for _, annotation in found
+        for word in re.findall(r"\w+", annotation)
+    }
+    imports = []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names if alias.name in words]
+            imports += [f"from {node.module} import {', '.join(names)}"] if names else []
+    return _Written({c.name: ast.get_docstring(c) or "" for c in classes}, injected, imports)
 
 
-def _class(signature: Signature, docstrings: dict[str, str]) -> str:
+def _injected(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The names in ``injected_parameters``, with their annotations in ``__init__``."""
+    names: tuple[str, ...] = ()
+    for item in node.body:
+        if isinstance(item, ast.Assign) and ast.unparse(item.targets[0]) == "injected_parameters":
+            names = ast.literal_eval(item.value)
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            given = {argument.arg: argument.annotation for argument in item.args.kwonlyargs}
+            for name in names:
+                annotation = given.get(name)
+                yield name, "object" if annotation is None else ast.unparse(annotation)
+
+
+def _class(signature: Signature, written: _Written) -> str:
+    injected = written.injected.get(signature.op, [])
     lines = [f"class {signature.op}(Op):"]
-    lines += _docstring(docstrings.get(signature.op, "").splitlines())
+    lines += _docstring(written.docstrings.get(signature.op, "").splitlines())
     lines.append("")
     for param in signature.params:
         kept = param.annotation if param.tensor else _kept(param.kind)
         lines += ["@property", f"def {param.name}(self) -> {kept}: ..."]
-    lines += _function("__init__", _init_arguments(signature.params), "None", _init_text(signature))
+    for name, annotation in injected:
+        lines += ["@property", f"def {name}(self) -> {annotation}: ..."]
+    arguments = [*_init_arguments(signature.params), *(f"{n}: {a} = None" for n, a in injected)]
+    lines += _function("__init__", arguments, "None", _init_text(signature, injected))
     lines += _function("__call__", _call_arguments(signature), _result(signature), _text(signature))
     return "\n".join([lines[0], *(_indent(line) for line in lines[1:])])
 
@@ -279,9 +321,10 @@ def _quoted(word: Any) -> str:
     return f'"{word}"'
 
 
-def _init_text(signature: Signature) -> list[str]:
+def _init_text(signature: Signature, injected: list[tuple[str, str]]) -> list[str]:
     arguments = [f"{p.name}: {p.help}." for p in signature.params]
     arguments.append("target: who computes: a target's or backend's name, BUILTIN, or None.")
+    arguments += [f"{name}: an object of the caller's; see the class." for name, _ in injected]
     return ["Construct once, call many times.", "", *_section("Args:", arguments)]
 
 
@@ -318,6 +361,10 @@ def _text(signature: Signature) -> list[str]:
         notes += ["optional"] if tensor.optional is not False else []
         notes += ["may be written"] if tensor.mutated is not False else []
         arguments.append(f"{tensor.name}: {', '.join(notes)}.")
+    if signature.out_buffer is not None:
+        arguments.append(
+            f"out: what {signature.out_buffer.name} is written to, if not to new memory."
+        )
     results = [f"{o.name}: {o.dtype_text} {o.shape_text}." for o in signature.outputs]
     lines = ["Run the op.", ""]
     for index in signature.indices:
