@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tileops_core.cli import tileops
+from tileops_core.spec.generate_index import index_text
 
 Run = Callable[..., Result]
 Shell = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -86,6 +89,23 @@ def python(tmp_path: Path) -> Shell:
 def shell(tmp_path: Path) -> Shell:
     """``shell("doctor")`` in a new process."""
     return partial(python_in, tmp_path, "-m", "tileops_core")
+
+
+@pytest.fixture
+def contracts(tmp_path: Path) -> None:
+    """A copy of the manifest, for ``python`` and ``shell``, in which three ops have no class.
+
+    ``AcmeScaleFwdOp`` and ``AcmeShiftFwdOp`` are all of their family, ``ClampedNormFwdOp`` is one
+    of a family that has classes.
+    """
+    package = tmp_path / "tileops_manifest"
+    shutil.copytree(str(files("tileops_manifest")), package)
+    spec = package / "spec"
+    second = OUTSIDE.replace("AcmeScaleFwdOp", "AcmeShiftFwdOp")
+    (spec / "acme.yaml").write_text(OUTSIDE + second, encoding="utf-8")
+    third = OUTSIDE.replace("AcmeScaleFwdOp", "ClampedNormFwdOp").replace("acme", "norm")
+    (spec / "norm_clamped.yaml").write_text(third, encoding="utf-8")
+    (package / "index.json").write_text(index_text(package), encoding="utf-8")
 
 
 @pytest.fixture

@@ -368,4 +368,4 @@ def test_a_spec_file_that_is_not_there_is_the_backends_failure(run, tmp_path) ->
     with registered(ManifestPath(tmp_path / "acme.yaml"), backend="acme"):
         result = run("doctor")
     assert result.exit_code == 1
-    assert f"No such file or directory: '{tmp_path / 'acme.yaml'}'" in result.output
+    assert f"{tmp_path / 'acme.yaml'} cannot be read: no such file or directory" in result.output

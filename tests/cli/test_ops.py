@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
-from tileops_core.spec.catalogue import family_of, known_ops
+from tileops_core.spec.catalogue import family_of, known_ops, status_of
 
 
 def build(*_: object, **__: object) -> object:
@@ -63,7 +63,7 @@ def test_a_target_that_claims_nothing_here_serves_by_name(run) -> None:
         TargetRegistration("acme", lambda device: False),
         BuilderRegistration("RMSNormFwdOp", "acme", build),
     ):
-        text = run("ops", "--target", "acme").output
+        text = run("ops", "--target", "acme", "--status", "implemented").output
     assert line_of(text, "RMSNormFwdOp")[2:] == ["by", "name"]
     assert line_of(text, "SoftmaxFwdOp")[2:] == ["-"]
 
@@ -78,8 +78,9 @@ def test_two_detectors_that_claim_one_device_are_ambiguous(run) -> None:
 def test_a_row_is_one_line_where_there_is_no_terminal(run) -> None:
     names = [f"a_target_with_quite_a_long_name_{i}" for i in range(20)]
     with registered(*(TargetRegistration(name, lambda device: False) for name in names)):
-        lines = run("ops").output.splitlines()
-    assert len(lines) == len(known_ops()) + 1
+        lines = run("ops", "--status", "implemented").output.splitlines()
+    implemented = [op for op in known_ops() if status_of(op) == "implemented"]
+    assert len(lines) == len(implemented) + 1
     assert all(name in lines[0] for name in names)
 
 
@@ -94,3 +95,53 @@ def test_a_broken_backend_is_one_line_on_stderr_and_the_rest_is_shown(shell) -> 
 def test_nobody_serves_where_no_backend_is_installed(shell) -> None:
     done = shell("ops", "--json", TILEOPS_DISABLE_BACKENDS="*")
     assert {row["default"]["cpu"] for row in json.loads(done.stdout)} == {"nobody"}
+
+
+WAITING = ("AcmeScaleFwdOp", "AcmeShiftFwdOp", "ClampedNormFwdOp")
+
+
+@pytest.mark.usefixtures("contracts")
+def test_an_op_without_a_class_is_listed_with_its_status_and_nobody_serves_it(shell) -> None:
+    done = shell("ops")
+    assert done.returncode == 0, done.stderr
+    for op in WAITING:
+        assert set(line_of(done.stdout, op)[2:]) == {"spec-only", "-"}
+    assert line_of(done.stdout, "RMSNormFwdOp")[2] == "implemented"
+    last = done.stdout.splitlines()[-1]
+    assert last.endswith("of the others there is the contract, which `tileops show OP` prints")
+    assert last.startswith(f"{len(implemented_ops())} of {len(implemented_ops()) + extra()} ops")
+
+
+def implemented_ops() -> list[str]:
+    return [op for op in known_ops() if status_of(op) == "implemented"]
+
+
+def extra() -> int:
+    return len(known_ops()) - len(implemented_ops()) + len(WAITING)
+
+
+@pytest.mark.usefixtures("contracts")
+def test_a_status_leaves_the_others_out(shell) -> None:
+    waiting = {row["op"] for row in json.loads(shell("ops", "--status=spec-only", "--json").stdout)}
+    assert waiting >= set(WAITING)
+    assert not waiting & set(implemented_ops())
+    text = shell("ops", "--status", "implemented").stdout
+    assert "spec-only" not in text
+    assert len(text.splitlines()) == len(implemented_ops()) + 1
+
+
+@pytest.mark.usefixtures("contracts")
+def test_a_family_and_a_status_are_asked_for_together(shell) -> None:
+    text = shell("ops", "--family", "norm", "--status", "spec-only").stdout
+    assert "ClampedNormFwdOp" in text
+    assert "AcmeScaleFwdOp" not in text
+    assert "RMSNormFwdOp" not in text
+    assert shell("ops", "--family", "acme", "--status", "implemented").stdout == (
+        "no op is of this family and this status\n"
+    )
+
+
+def test_an_unknown_status_is_a_misuse(run) -> None:
+    done = run("ops", "--status", "planned")
+    assert done.exit_code == 2
+    assert "implemented" in done.stderr

@@ -84,3 +84,31 @@ def test_an_entry_that_is_wrong_is_told_with_its_place(run, outside) -> None:
     assert result.exit_code == 1
     assert "acme.yaml" in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.usefixtures("contracts")
+def test_an_op_without_a_class_is_shown_as_the_contract_that_it_is(shell) -> None:
+    done = shell("show", "ClampedNormFwdOp")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == [
+        "ClampedNormFwdOp",
+        "spec-only, family norm, entry norm_clamped.yaml:2",
+    ]
+    assert "no class implements it yet" in lines[2]
+    assert "A class ClampedNormFwdOp, derived from tileops_core.Op, takes the contract" in lines[2]
+    assert "  (x: Tensor[T, [N]])" in lines
+    assert "Who serves it here" not in lines
+
+
+@pytest.mark.usefixtures("contracts")
+def test_the_plan_of_an_op_without_a_class_is_python(shell) -> None:
+    done = shell("show", "AcmeScaleFwdOp", "--plan")
+    assert done.returncode == 0, done.stderr
+    ast.parse(done.stdout)
+
+
+@pytest.mark.usefixtures("contracts")
+def test_the_facts_of_an_op_without_a_class_say_so(shell) -> None:
+    facts = json.loads(shell("show", "AcmeScaleFwdOp", "--json").stdout)
+    assert (facts["status"], facts["summary"], facts["kernel_types"]) == ("spec-only", "", [])

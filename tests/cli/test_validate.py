@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tileops_core.cli.validate import MOST, annotation, lines_of
+from tileops_core.spans import Span
+from tileops_core.validate import Finding
 from tileops_core.validate.examples import OP, entry_text
 
 
@@ -69,10 +73,6 @@ def test_github_gets_one_workflow_command_for_each(run, bad) -> None:
 
 
 def test_signs_that_mean_something_to_github_are_escaped() -> None:
-    from tileops_core.cli.validate import annotation
-    from tileops_core.spans import Span
-    from tileops_core.validate import Finding
-
     text = annotation(Finding("row", "50% of a\nline", "", Span("a,b:c.yaml", 3, 4, 2)))
     assert text == (
         "::error file=a%2Cb%3Ac.yaml,line=3,col=4,endColumn=6,title=row::50%25 of a%0Aline"
@@ -146,3 +146,92 @@ def test_entries_are_checked_without_torch(shell, good, python) -> None:
         f"assert not validate({good!r}, code=False); print('torch' in sys.modules)"
     )
     assert python("-c", code).stdout == "False\n"
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> str:
+    """A file with more findings than a person is shown."""
+    path = tmp_path / "probe.yaml"
+    rules = "\n".join(f"- Q{n} > 0" for n in range(MOST + 5))
+    path.write_text(entry_text({"signature.shape_rules": rules}), encoding="utf-8")
+    return str(path)
+
+
+def test_of_many_findings_of_a_file_the_first_are_shown_and_how_to_see_all(run, many) -> None:
+    done = run("validate", "--no-code", many)
+    assert done.exit_code == 1
+    assert done.stdout.count("[unknown-name]") == MOST
+    assert f"{many}: 5 more findings; --all shows all, as do --format json and github" in (
+        done.stdout.splitlines()
+    )
+    assert f"{MOST + 5} findings in 1 place" in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("options", [["--all"], ["--json"], ["--format", "github"]])
+def test_nothing_is_left_out_where_all_is_asked_for(run, many, options) -> None:
+    text = run("validate", "--no-code", *options, many).stdout
+    assert len(re.findall(r"'Q\d+' is not declared", text)) >= MOST + 5
+    assert "more finding" not in text
+
+
+def test_what_is_left_out_is_counted_by_file(run, many, bad) -> None:
+    text = run("validate", "--no-code", many, bad).stdout
+    assert text.count("[unknown-name]") == MOST + 1
+    assert text.count("more finding") == 1
+
+
+def test_json_has_a_finding_in_a_line(run, many) -> None:
+    lines = run("validate", "--no-code", "--json", many).stdout.splitlines()
+    assert len(lines) == MOST + 5 + 2
+
+
+def test_a_very_long_line_is_shown_in_part(run, tmp_path) -> None:
+    path = tmp_path / "probe.yaml"
+    stray = ", ".join(f"stray{n}: 1" for n in range(10_000))
+    text = entry_text({"signature.outputs": f'y: {{dtype: T, shape: "[M, N, *S]", {stray}}}'})
+    path.write_text(text, encoding="utf-8")
+    human = run("validate", "--no-code", "--all", str(path)).stdout
+    assert max(map(len, human.splitlines())) < 1000
+    found = json.loads(run("validate", "--no-code", "--json", str(path)).stdout)["findings"]
+    assert max(len(finding["text"]) + len(finding["snippet"]) for finding in found) < 1000
+
+
+def test_a_fault_of_a_file_as_a_whole_has_no_line(run, tmp_path) -> None:
+    (tmp_path / "empty").mkdir()
+    path = str(tmp_path / "empty")
+    assert run("validate", "--no-code", path).stdout.startswith(f"{path}: the folder has no entry")
+    (finding,) = json.loads(run("validate", "--no-code", "--json", path).stdout)["findings"]
+    assert (finding["line"], finding["column"]) == (None, None)
+    github = run("validate", "--no-code", "--format", "github", path).stdout
+    assert github == f"::error file={path},title=empty-file::the folder has no entry\n"
+
+
+def test_a_fault_of_an_entry_in_python_has_keys_and_no_line() -> None:
+    span = Span("<spec of X>", 7, 8, 1, "shape: [Q]", "signature.inputs.x.shape")
+    finding = Finding("unknown-name", "'Q' is not declared", "X", span)
+    assert [line.plain for line in lines_of(finding)] == [
+        "<spec of X> signature.inputs.x.shape: X: 'Q' is not declared  [unknown-name]",
+        "  shape: [Q]",
+        "         ^",
+    ]
+    assert annotation(finding) == (
+        "::error title=unknown-name::X: signature.inputs.x.shape: 'Q' is not declared"
+    )
+    assert finding.as_dict()["line"] is None
+    assert finding.as_dict()["keys"] == "signature.inputs.x.shape"
+
+
+def test_a_link_that_leads_nowhere_is_a_finding_under_its_own_name(run, tmp_path) -> None:
+    link = tmp_path / "probe.yaml"
+    link.symlink_to("gone.yaml")
+    done = run("validate", "--no-code", str(link))
+    assert done.exit_code == 1
+    assert done.stdout.startswith(f"{link}: the file cannot be read: it is a link to gone.yaml")
+
+
+def test_shared_types_are_counted(run, tmp_path) -> None:
+    path = tmp_path / "types.yaml"
+    path.write_text("L:\n  flat: {python: a.Flat, fields: {width: int}}\n", encoding="utf-8")
+    done = run("validate", "--no-code", str(path))
+    assert done.exit_code == 0
+    assert done.stdout.startswith("no findings: checked 1 shared type, 0 entries in 1 file")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import torch
 from plan_support import facts, optional, plan, spec, statics
@@ -50,7 +48,7 @@ def test_a_wrong_length_is_told_with_axis_both_shapes_and_place():
     assert (error.op, error.tensor, error.axis) == ("ProbeFwdOp", "b", 0)
     assert (error.actual, error.expected) == ((4, 5), (3, "N"))
     assert error.span.short == where
-    assert re.fullmatch(r"<spec of ProbeFwdOp>:\d+", where)
+    assert where == "signature.inputs.b.shape"
 
 
 def test_a_wrong_rank_is_told_with_both_numbers():

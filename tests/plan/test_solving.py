@@ -459,10 +459,10 @@ def test_all_that_is_unsolved_is_told_at_once_with_its_place():
     for problem in error.problems:
         assert problem.span.line > 0
         assert problem.code == "unsolved"
-        assert f"{problem.message}  [<spec of ProbeFwdOp>:{problem.span.line}, " in str(error)
+        assert f"{problem.message}  [{problem.span.short}, " in str(error)
         assert problem.span.text in str(error)
     assert [p.span.text.strip() for p in error.problems] == [
-        "shape: '[M * N]'", "shape: '[K // 2]'", "shape: '[M]'", "L: K + 1",
+        "shape: [M * N]", "shape: [K // 2]", "shape: [M]", "L: K + 1",
     ]  # fmt: skip
     assert str(error).count("^") >= 4
 
@@ -470,7 +470,7 @@ def test_all_that_is_unsolved_is_told_at_once_with_its_place():
 def test_an_output_may_not_read_what_only_optional_tensors_settle():
     error = unsolved("M N", {"x": "[M]", "w": optional("[N]")}, {"y": "[N]"})
     assert "output y reads N" in str(error)
-    assert error.problems[0].span.text.strip() == "shape: '[N]'"
+    assert error.problems[0].span.text.strip() == "shape: [N]"
 
 
 def test_an_output_may_not_have_a_dtype_that_only_optional_tensors_settle():

@@ -230,11 +230,12 @@ def good_calls(draw: Any, op: type[Op]) -> Call:
         layouts = ORDINARY if name in WRITTEN[op] else calls.LAYOUTS
         made[name] = Argument(seed=i, layout=draw(st.sampled_from(layouts)))
     if draw(st.booleans()):
-        # Disjoint parts of one piece of memory, or one view under two names.
+        # Disjoint parts of one piece of memory, or one view under two names, one of them read.
         names = [n for n in made if n != "mask" and made[n] is not None]
         first, other = draw(st.permutations(names))[:2]
         made[first] = Argument("first")
-        made[other] = Argument(draw(st.sampled_from(["first", "second"])))
+        both = {first, other} <= set(WRITTEN[op])
+        made[other] = Argument("second" if both else draw(st.sampled_from(["first", "second"])))
     params = {}
     if op is PropertyMaybeFwdOp:
         params["inplace"] = draw(st.booleans())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -44,6 +45,130 @@ def test_a_file_without_entries_is_a_finding(tmp_path, text):
 
 def test_a_folder_without_files_is_a_finding(tmp_path):
     assert found(tmp_path) == [("empty-file", "")]
+
+
+TYPES = "Layout:\n  flat: {python: a.Flat, fields: {width: int}}\n"
+
+
+def test_a_folder_of_types_alone_is_a_finding(tmp_path):
+    write(tmp_path, "types.yaml", TYPES)
+    assert found(tmp_path) == [("empty-file", "")]
+
+
+def test_types_are_checked_when_their_file_is_given(tmp_path):
+    path = write(tmp_path, "types.yaml", TYPES)
+    report = validate(path, code=False)
+    assert not report
+    assert (report.counts.types, report.counts.entries) == (1, 0)
+    assert found(write(tmp_path, "types.yaml", "# none\n")) == [("empty-file", "")]
+
+
+def test_no_path_at_all_is_no_success():
+    with pytest.raises(ValueError, match="no path"):
+        validate([])
+
+
+@pytest.mark.parametrize("name", ["probe.yml", "probe.YAML", "probe.Yml", "probe.YML"])
+@pytest.mark.parametrize("given", ["the folder", "the file"])
+def test_another_suffix_is_a_finding_that_names_the_right_one(tmp_path, name, given):
+    path = write(tmp_path, name, entry_text({"signature.let": "L: Q"}))
+    report = validate(tmp_path if given == "the folder" else path, code=False)
+    assert {finding.code for finding in report} == {"file-suffix", "unknown-name"}
+    (suffix,) = (finding for finding in report if finding.code == "file-suffix")
+    assert suffix.hint == "call it probe.yaml"
+    assert report.counts.entries == 1
+
+
+def test_types_under_another_suffix_are_a_finding(tmp_path):
+    write(tmp_path, "probe.yaml", entry_text())
+    write(tmp_path, "types.yml", TYPES)
+    (finding,) = validate(tmp_path, code=False)
+    assert (finding.code, finding.hint) == ("file-suffix", "call it types.yaml")
+
+
+def test_a_file_with_another_suffix_is_not_missing_in_the_index(tmp_path):
+    row = {"family": "probe", "file": "probe.yaml", "status": "spec-only"}
+    folder = manifest(tmp_path, entry_text(), {"ops": {OP: row}})
+    write(folder, "spec/probe_more.yml", entry_text().replace(OP, "MoreFwdOp"))
+    assert found(folder) == [("file-suffix", "")]
+
+
+def test_files_that_look_like_no_spec_file_are_passed_over(tmp_path):
+    write(tmp_path, "probe.yaml", entry_text())
+    for name in ("notes.txt", "probe.yaml~", "yaml", "probe.json"):
+        write(tmp_path, name, "nothing")
+    assert found(tmp_path) == []
+
+
+def test_a_file_counts_once_whatever_leads_to_it(tmp_path):
+    path = write(tmp_path / "a", "probe.yaml", entry_text({"signature.let": "L: Q"}))
+    link = tmp_path / "probe_link.yaml"
+    link.symlink_to(path)
+    folder = tmp_path / "b"
+    folder.symlink_to("a")
+    for paths in (
+        [path, path],
+        [path, tmp_path / "a" / ".." / "a" / "probe.yaml"],
+        [path, link],
+        [path, tmp_path / "a"],
+        [tmp_path / "a", path],
+        [folder, tmp_path / "a"],
+        [tmp_path, tmp_path],
+    ):
+        report = validate(paths, code=False)
+        assert (report.counts.files, report.counts.entries, len(report)) == (1, 1, 1), paths
+
+
+def test_an_index_is_compared_with_all_files_of_its_folder_whoever_gave_them(tmp_path):
+    row = {"family": "probe", "file": "probe.yaml", "status": "spec-only"}
+    folder = manifest(tmp_path, entry_text(), {"ops": {OP: row}})
+    assert list(validate([folder / "spec" / "probe.yaml", folder], code=False)) == []
+
+
+def test_links_between_folders_are_told_and_not_followed(tmp_path):
+    write(tmp_path / "a", "probe.yaml", entry_text())
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    report = validate(tmp_path / "a", code=False)
+    assert list(report) == []
+    assert report.counts.files == 1
+    (note,) = report.notes
+    assert note.endswith("up is a link to a folder and was not followed")
+
+
+def test_what_is_no_regular_file_is_a_finding_and_is_not_opened(tmp_path):
+    write(tmp_path, "probe.yaml", entry_text())
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    (tmp_path / "gone.yaml").symlink_to("nowhere.yaml")
+    (tmp_path / "round.yaml").symlink_to("round.yaml")
+    report = validate(tmp_path, code=False)
+    assert {finding.code for finding in report} == {"file-unreadable"}
+    names = {Path(finding.span.path).name for finding in report}
+    assert names == {"pipe.yaml", "zero.yaml", "gone.yaml", "round.yaml"}
+    assert report.counts.entries == 1
+
+
+def test_types_that_are_no_regular_file_are_a_finding(tmp_path):
+    write(tmp_path, "probe.yaml", entry_text())
+    os.mkfifo(tmp_path / "types.yaml")
+    (finding,) = validate(tmp_path / "probe.yaml", code=False)
+    assert finding.code == "file-unreadable"
+    assert finding.span.path.endswith("types.yaml")
+
+
+def test_a_folder_that_may_not_be_read_is_a_finding(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "listdir", refuse)  # root may read everything
+    (finding,) = validate(tmp_path, code=False)
+    assert finding.code == "file-unreadable"
+    assert "permission denied" in finding.message.lower()
+
+
+def test_a_fault_of_a_file_as_a_whole_is_shown_without_a_line(tmp_path):
+    (finding,) = validate(tmp_path / "gone.yaml", code=False)
+    assert finding.place == str(tmp_path / "gone.yaml")
 
 
 def test_a_file_is_named_after_the_family_of_its_entries(tmp_path):
@@ -109,10 +234,9 @@ def test_shared_types_are_checked_with_their_folder(tmp_path):
     write(tmp_path, "probe.yaml", entry_text({"signature.params": "layout: {type: Layout}",
           "workloads": "- {label: tiny, layout: {flat: {width: 2}}, M: 2, N: 3, S: [4], "
                        "dtype_cases: [{T: float16}]}"}))  # fmt: skip
-    good = "Layout:\n  flat: {python: a.Flat, fields: {width: int}}\n"
-    write(tmp_path, "types.yaml", good)
+    write(tmp_path, "types.yaml", TYPES)
     assert found(tmp_path) == []
-    write(tmp_path, "types.yaml", good.replace("int", "integer"))
+    write(tmp_path, "types.yaml", TYPES.replace("int", "integer"))
     assert ("unknown-type", "") in found(tmp_path)
 
 

@@ -69,12 +69,6 @@ def test_a_branch_of_an_effect_is_counted_as_the_entry_says(relu, monkeypatch):
     assert "effect-branch" in faults(relu)
 
 
-def test_a_cost_that_is_none_is_a_finding(codes):
-    assert codes({"roofline": "{flops: 0 * M, bytes: 0 * M}"}, code=True) == ["roofline"]
-    assert codes({"roofline": "{flops: M // (N - 3)}"}, code=True) == ["roofline"]
-    assert codes({"roofline": "{flops: 0 * M}"}, code=True) == []
-
-
 def test_code_that_needs_the_number_behind_a_length_is_a_finding(relu):
     plan = build_plan(relu)
 

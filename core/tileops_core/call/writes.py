@@ -1,8 +1,8 @@
 """What a call may write into, and whether it may.
 
-``out`` and written inputs must not overlap themselves, and may overlap another argument only by
-being the very same view of it. Kernels get contiguous memory; what came otherwise is copied in
-and, after success, back.
+``out`` and written inputs must not overlap themselves or each other, and may overlap an argument
+that is only read by being the very same view of it. Kernels get contiguous memory; what came
+otherwise is copied in and, after success, back.
 """
 
 from __future__ import annotations
@@ -84,7 +84,15 @@ def check_written(plan: Plan, written: Sequence[Named], others: Sequence[Named])
                 f"(shape {shape_text(tensor.shape)}, strides {shape_text(tensor.stride())}); "
                 f"pass {name}.clone()",
             )
-        for other_name, other in (*written[i + 1 :], *others):
+        for other_name, other in written[i + 1 :]:
+            if overlap(tensor, other):
+                raise _refused(
+                    plan,
+                    name,
+                    f"{name} and {other_name} are both written and share memory, so one would "
+                    "overwrite the other; pass a clone of one of them",
+                )
+        for other_name, other in others:
             if overlap(tensor, other) and not same_view(tensor, other):
                 raise _refused(
                     plan,

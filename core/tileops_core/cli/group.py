@@ -6,10 +6,19 @@ import difflib
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
 
+from tileops_core.cli.streams import (
+    UNREAD,
+    OutputError,
+    abandon_output,
+    finish_output,
+    output_errors,
+    prepare_output,
+)
 from tileops_core.errors import TileOpsError
 from tileops_core.suggest import did_you_mean
 
@@ -18,7 +27,9 @@ class CommandGroup(click.Group):
     """Subcommands by name as ``("module:attribute", one sentence of help)``.
 
     A mistake of the caller's is one line on stderr and exit status 2; an error of the library's is
-    its own text on stderr and exit status 1. A command's return value, if any, is its exit status.
+    its own text on stderr and exit status 1. Output that cannot be written is one line on stderr
+    and exit status 74; of a pipe that nobody reads to its end nothing is said, and the exit status
+    is 141, as if the signal had ended us. A command's return value, if any, is its exit status.
     """
 
     def __init__(
@@ -26,6 +37,16 @@ class CommandGroup(click.Group):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.commands_at = dict(commands_at or {})
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the arguments; help and version are printed here."""
+        with output_errors():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        with output_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the subcommands, in the order to read about them."""
@@ -68,7 +89,9 @@ class CommandGroup(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         try:
+            prepare_output()
             status = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            finish_output()
         except click.exceptions.NoArgsIsHelpError as asked_nothing:
             asked_nothing.show()
             sys.exit(2)
@@ -78,7 +101,10 @@ class CommandGroup(click.Group):
             _complain(f"{path}: {_in_one_line(misuse)}", misuse.exit_code)
         except click.Abort:
             _complain("tileops: interrupted", 130)
-        except TileOpsError as error:
+        except OutputError as error:
+            abandon_output()
+            _complain("" if error.status == UNREAD else f"tileops: {error.sentence}", error.status)
+        except (TileOpsError, OSError) as error:
             _complain(f"tileops: {error}", 1)
         sys.exit(status or 0)
 
@@ -94,7 +120,9 @@ def _in_one_line(misuse: click.ClickException) -> str:
 
 
 def _complain(text: str, status: int) -> None:
-    click.echo(text, err=True)
+    if text:
+        with suppress(OSError):  # nobody can be told that nobody can be told
+            click.echo(text, err=True)
     sys.exit(status)
 
 

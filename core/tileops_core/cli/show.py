@@ -15,6 +15,7 @@ from tileops_core.call.emit_call import emit_call
 from tileops_core.cli.group import one_of
 from tileops_core.cli.ops import cell
 from tileops_core.cli.output import Page, json_option, print_json
+from tileops_core.cli.streams import write
 from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.plan.build import build_plan
 from tileops_core.signature.mathematics import as_mathematics
@@ -22,6 +23,7 @@ from tileops_core.signature.model import REQUIRED, Param, Signature, TensorDecl
 from tileops_core.signature.notation import as_python, remarks, text_of
 from tileops_core.signature.workload import WorkloadCase, cases
 from tileops_core.spec.entries import AdtValue
+from tileops_core.spec.reader import SPEC_ONLY
 
 
 @click.command()
@@ -49,16 +51,18 @@ def _print_plan(source: str, op: str, as_json: bool) -> None:
     if as_json:
         print_json({"op": op, "plan": source})
     elif sys.stdout.isatty():
-        Page().console.print(Syntax(source, "python", background_color="default"))
+        Page().show(Syntax(source, "python", background_color="default"))
     else:
-        click.echo(source, nl=False)
+        write(source)
 
 
 def _facts(signature: Signature, seen: Survey) -> dict[str, Any]:
     op = signature.op
+    op_class = seen.op_class(op)
+    described = (inspect.getdoc(op_class) if op_class else None) or ""
     return {
         "op": op,
-        "summary": (inspect.getdoc(seen.op_class(op)) or "").partition("\n\n")[0],
+        "summary": described.partition("\n\n")[0],
         "family": signature.family,
         "status": signature.status,
         "ref_api": signature.ref_api,
@@ -141,6 +145,11 @@ def _print(facts: dict[str, Any]) -> None:
     if facts["summary"]:
         page.line(facts["summary"])
     page.line(f"{facts['status']}, family {facts['family']}, entry {facts['entry']}")
+    if facts["status"] == SPEC_ONLY:
+        page.line(
+            f"This is the op's contract, and no class implements it yet, so nobody can construct "
+            f"it. A class {facts['op']}, derived from tileops_core.Op, takes the contract."
+        )
     if facts["ref_api"]:
         page.line(f"computes what {facts['ref_api']} computes")
     for title, text in (("As mathematics", facts["mathematics"]), ("As Python", facts["python"])):
@@ -186,6 +195,8 @@ def _print(facts: dict[str, Any]) -> None:
     page.heading("Roofline")
     for name, text in (facts["roofline"] or {"none": "the entry states no cost"}).items():
         page.line(f"{name}: {text}")
+    if facts["status"] == SPEC_ONLY and not facts["kernel_types"]:
+        return
     page.heading("Who serves it here")
     page.table(["device", "by default"], [list(item) for item in facts["default"].items()])
     page.line()

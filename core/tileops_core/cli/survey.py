@@ -19,6 +19,7 @@ from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.errors import (
     AmbiguousTargetError,
     BackendError,
+    ManifestError,
     OpNotAvailableError,
     TileOpsError,
 )
@@ -29,6 +30,10 @@ from tileops_core.signature.model import Signature
 from tileops_core.spec import catalogue
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.problems import manifest_error
+from tileops_core.spec.text_files import UnreadableFileError, read_text
+
+NOBODY = "nobody"
+"""Who serves an op that no one serves."""
 
 
 @attrs.frozen
@@ -147,7 +152,7 @@ class Survey:
     def _entries_of(self, backend: Backend, path: str) -> list[Entry]:
         try:
             specs = _specs_in(path)
-        except (OSError, UnicodeDecodeError, TileOpsError) as error:
+        except TileOpsError as error:
             self._fail(backend, error)
             return []
         return [Entry(spec.op, spec.family, spec.status, path) for spec in specs]
@@ -189,7 +194,7 @@ class Survey:
         except AmbiguousTargetError:
             return f"ambiguous: {', '.join(self.claiming(op, device))}"
         except OpNotAvailableError:
-            return "nobody"
+            return NOBODY
         if chosen.name is not BUILTIN:
             return str(chosen.name)
         backends = {
@@ -253,8 +258,10 @@ def tell_failures(seen: Survey) -> None:
 
 
 def _specs_in(path: str) -> list[Spec]:
-    with open(path, encoding="utf-8") as file:
-        entries = catalogue.ManifestFile(path, file.read())
+    try:
+        entries = catalogue.ManifestFile(path, read_text(path))
+    except UnreadableFileError as error:
+        raise ManifestError(f"the spec file {path} cannot be read: {error}") from error
     if entries.problems:
         raise manifest_error(path, entries.problems)
     return [entries.load(op) for op in entries.ops]

@@ -7,10 +7,14 @@ output; ``written(statics, facts)`` the names of the inputs written; ``flops`` a
 
 from __future__ import annotations
 
+import itertools
+
 from tileops_core.plan.emit_check import CheckEmitter
-from tileops_core.plan.emit_tensor import may_refuse
+from tileops_core.plan.emit_tensor import label_of, may_refuse, tuple_text
+from tileops_core.plan.lengths import Lengths, first_wrong, is_no_length
+from tileops_core.plan.reads import exprs_behind
 from tileops_core.signature.model import Output, ShapeCase
-from tileops_core.spec.expressions import Call, Expr, Name
+from tileops_core.spec.expressions import Call, Expr, Name, Splice
 
 
 class ResultEmitter:
@@ -24,6 +28,8 @@ class ResultEmitter:
         self.tuple_of = checks.expressions.tuple_of
         self.statics = checks.statics
         self.facts = checks.facts
+        self.lengths = Lengths(self.signature)
+        self.numbers = itertools.count()
 
     def emit(self) -> None:
         """Write ``outputs``, ``written``, and ``flops`` and ``moved`` where stated."""
@@ -74,7 +80,7 @@ class ResultEmitter:
         w, dtype = self.writer, self.write(output.dtype)
         first = output.shape[0]
         if output.nullable is None and len(output.shape) == 1 and first.when is None:
-            return f"({self._shape(first)}, {dtype})"
+            return f"({self._shape(output, first)}, {dtype})"
         keyword = "if"
         if output.nullable is not None:
             with w.block(f"if {self.write(output.nullable)}:"):
@@ -89,12 +95,42 @@ class ResultEmitter:
                 when = "True" if case.when is None else self.write(case.when)
                 header = f"{keyword} {when}:"
             with w.block(header):
-                w.line(f"{name} = ({self._shape(case)}, {dtype})")
+                w.line(f"{name} = ({self._shape(output, case)}, {dtype})")
             keyword = "elif"
         return name
 
-    def _shape(self, case: ShapeCase) -> str:
-        return self.tuple_of(case.axes)
+    def _shape(self, output: Output, case: ShapeCase) -> str:
+        """Source of a shape; what may give an axis no length is evaluated and asked before."""
+        if not any(map(self.lengths.may_fail, case.axes)):
+            return self.tuple_of(case.axes)
+        site = self.checks.site(output.name, output.shape_text, output.shape_span)
+        items: list[str] = []
+        ones, runs = 0, ""  # how many axes come before: single ones, and those of splices
+        for axis in case.axes:
+            spliced = isinstance(axis, Splice)
+            text = self.write(axis.value if isinstance(axis, Splice) else axis)
+            if self.lengths.may_fail(axis):
+                text = self._asked(axis, text, f"{ones}{runs}", site)
+            items.append(f"*{text}" if spliced else text)
+            ones += not spliced
+            runs += f" + len({text})" if spliced else ""
+        return tuple_text(tuple(items))
+
+    def _asked(self, axis: Expr, text: str, place: str, site: str) -> str:
+        """Refuse a value that is no length; gives the value's source. ``place``: its axis's."""
+        w = self.writer
+        if not isinstance(axis, Name):
+            value = f"_n{next(self.numbers)}"
+            w.line(f"{value} = {text}")
+            text = value
+        test, wrong = f"{w.use('_is_no_length', is_no_length)}({text})", text
+        if isinstance(axis, Splice):
+            w.line(f"_i = {w.use('_first_wrong', first_wrong)}({text})")
+            test, wrong, place = "_i is not None", f"{text}[_i]", f"{place} + _i"
+        read = self.checks.values(*exprs_behind(self.signature, axis))
+        with w.block(f"if {test}:"):
+            w.line(f"raise {site}.length({wrong}, {place}, {label_of(axis)!r}, {read})")
+        return text
 
     def _emit_written(self) -> None:
         w = self.writer

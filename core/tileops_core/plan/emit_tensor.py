@@ -50,17 +50,17 @@ class TensorEmitter:
         if may_refuse(*exprs):
             self.writer.line(f"_at = {site}")
 
-    def values(self, expr: Expr) -> str:
+    def values(self, *exprs: Expr) -> str:
         """A dict display of what a condition read, for its error."""
         seen: dict[str, str] = {}
-        for node in expr.walk():
+        for node in (node for expr in exprs for node in expr.walk()):
             if isinstance(node, Call) and node.function == "present":
                 subject = node.args[0]
                 if isinstance(subject, Name) and isinstance(
                     self.expressions.kinds.get(subject.id), TensorKind
                 ):
                     seen[f"present({subject.id})"] = self.expressions.write(node)
-        for name in free_names(expr):
+        for name in (name for expr in exprs for name in free_names(expr)):
             kind = self.expressions.kinds.get(name)
             if kind is not None and not isinstance(kind, TensorKind):
                 seen[name] = name

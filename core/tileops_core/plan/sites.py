@@ -142,7 +142,7 @@ class Site:
     def presence(self, given: bool, values: Mapping[str, object]) -> SignatureError:
         """An input came that must not, or did not come that must, under this condition."""
         verb = "must not be given" if given else "must be given"
-        when = _values(values)
+        when = values_text(values)
         return self._error(
             f"{self.name} {verb}{f' with {when}' if when else ''}: the signature takes it "
             f"exactly when {self.declared}",
@@ -152,7 +152,7 @@ class Site:
 
     def rule(self, values: Mapping[str, object]) -> SignatureError:
         """A refinement does not hold."""
-        found = _values(values)
+        found = values_text(values)
         return self._error(
             f"the signature requires {self.declared}{f', got {found}' if found else ''}",
             expected=self.declared,
@@ -162,7 +162,8 @@ class Site:
     def branch(self, values: Mapping[str, object]) -> SignatureError:
         """No case of a type family fits: the entry leaves a gap."""
         return self._error(
-            f"{self.name} has no case for {_values(values)} in {self.declared}", actual=dict(values)
+            f"{self.name} has no case for {values_text(values)} in {self.declared}",
+            actual=dict(values),
         )
 
     def solve(self, length: object, axis: int, form: str) -> SignatureError:
@@ -172,6 +173,20 @@ class Site:
             "whole, non-negative number solves",
             axis=axis,
             expected=form,
+            actual=length,
+        )
+
+    def length(
+        self, length: object, axis: int, form: str, values: Mapping[str, object]
+    ) -> SignatureError:
+        """An axis of an output would have a negative length."""
+        found = values_text(values)
+        return self._error(
+            f"{self.name} would have the length {length} on axis {axis}, the signature says "
+            f"{form} in {self.declared}, and no axis has such a length"
+            f"{f'; got {found}' if found else ''}",
+            axis=axis,
+            expected="a length",
             actual=length,
         )
 
@@ -189,7 +204,7 @@ class Site:
         else:
             said = f"{self.declared}: {error}"
         what = f"{self.name}: " if self.name else ""
-        found = f", got {_values(values)}" if values else ""
+        found = f", got {values_text(values)}" if values else ""
         return self._error(f"{what}{said}{found}", expected=self.declared, actual=said, kind=kind)
 
 
@@ -197,7 +212,8 @@ def _is_literal(declared: str) -> bool:
     return not any(c.isalpha() for c in declared)
 
 
-def _values(values: Mapping[str, Any]) -> str:
+def values_text(values: Mapping[str, Any]) -> str:
+    """Values by name, ``M=3, T=float32``."""
     return ", ".join(
         f"{name}={dtype_text(value) if isinstance(value, torch.dtype) else value_text(value)}"
         for name, value in values.items()

@@ -8,7 +8,7 @@ describe others (metadata), each call has a record of its own, which refers to t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -18,8 +18,9 @@ import torch
 
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
-from tileops_core.record.cost import cost_by
+from tileops_core.record.cost import cost_by, cost_of
 from tileops_core.record.metadata import Metadata, metadata_values
+from tileops_core.spec.expressions import Expr
 from tileops_core.tensor_spec import TensorSpec
 
 
@@ -214,29 +215,35 @@ class SignatureCall:
 
         Raises:
             NotImplementedError: the entry has no roofline.
+            ManifestError: it gives no cost for this call: it divides by zero, is negative, or its
+                cost function fails or cannot be imported.
+            TileOpsError: the call was traced, and its lengths are no numbers.
         """
-        declared = self._plan.signature.roofline
+        signature = self._plan.signature
+        declared = signature.roofline
         if declared is None:
             raise NotImplementedError(f"{self.op}: its manifest entry states no roofline")
+        if any(isinstance(n, torch.SymInt) for x in self._inputs if x for n in x.shape):
+            raise TileOpsError(
+                f"{self.op}: the call was traced with symbolic lengths, its cost is no number; ask "
+                "after a call of real or meta tensors"
+            )
         if declared.func is not None:
-            flops, moved = cost_by(self.op, declared.func, self)
-            return _whole(self.op, flops), _whole(self.op, moved)
-        signature = self._plan.signature
+            return cost_by(signature, declared, self)
         every = (*signature.inputs, *signature.construction_tensors, *signature.outputs)
         sizes = {t.name: self.bytes(t.name) for t in every}
+        values = dict(zip(self._plan.static_names, self._statics, strict=True))
+        values |= zip(self._plan.fact_names, self._facts, strict=True)
+
+        def cost(what: str, formula: Expr, compute: Callable[..., int]) -> int:
+            def run() -> int:
+                return compute(self._statics, self._facts, sizes)
+
+            return cost_of(signature, what, formula, run, values)
+
+        assert declared.flops is not None
         assert self._plan.flops is not None
-        flops = self._plan.flops(self._statics, self._facts, sizes)
-        if self._plan.moved is not None:
-            moved = self._plan.moved(self._statics, self._facts, sizes)
-        else:
-            moved = sum((t.reads + t.writes) * self.bytes(name) for name, t in self.traffic.items())
-        return _whole(self.op, flops), _whole(self.op, moved)
-
-
-def _whole(op: str, value: object) -> int:
-    """A count as an int; a fraction would be a mistake in the entry."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise TileOpsError(f"{op}: its roofline gives {value!r}, a count must be a whole number")
+        flops = cost("flops", declared.flops, self._plan.flops)
+        if declared.bytes is not None and self._plan.moved is not None:
+            return flops, cost("bytes", declared.bytes, self._plan.moved)
+        return flops, sum((t.reads + t.writes) * self.bytes(n) for n, t in self.traffic.items())

@@ -193,7 +193,7 @@ class _Builder:
                     first, span = seen[entry.name]
                     self.problems.add(
                         "name-taken",
-                        f"{entry.name!r} is {first} already, on line {span.line}",
+                        f"{entry.name!r} is {first} already, {span.where}",
                         entry.span,
                     )
                 seen.setdefault(entry.name, (noun, entry.span))

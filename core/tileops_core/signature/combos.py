@@ -43,7 +43,7 @@ def build_combos(
             f"the dtypes here are {listed(kinds)}",
         )
         return None
-    found: dict[tuple[Any, ...], int] = {}
+    found: dict[tuple[Any, ...], str] = {}
     for row in rows:
         if row.dtypes.keys() != set(names):
             problems.add(
@@ -63,10 +63,8 @@ def build_combos(
             continue
         values = tuple(row.dtypes[name].value for name in names)
         if values in found:
-            problems.add(
-                "dtype-combos", f"this row stands on line {found[values]} already", row.span
-            )
-        found.setdefault(values, row.span.line)
+            problems.add("dtype-combos", f"this row stands {found[values]} already", row.span)
+        found.setdefault(values, row.span.where)
     if len(found) == len(rows):  # else what is missing may stand in a row that is wrong
         _check_members(names, kinds, found, rows, problems)
     return DTypeCombos(names, tuple(found), rows[0].span) if found else None
@@ -75,7 +73,7 @@ def build_combos(
 def _check_members(
     names: tuple[str, ...],
     kinds: Mapping[str, DTypeKind],
-    found: Mapping[tuple[Any, ...], int],
+    found: Mapping[tuple[Any, ...], str],
     rows: tuple[ComboEntry, ...],
     problems: Problems,
 ) -> None:

@@ -22,7 +22,7 @@ def build_composition(spec: Spec, problems: Problems) -> Composition | None:
         return None
     if not entry.stages:
         problems.add("composition", "a composition has at least one stage", entry.span)
-    seen: dict[str, int] = {}
+    seen: dict[str, str] = {}
     for stage in entry.stages:
         name, op = stage.name.value, stage.op.value
         if not _STAGE.fullmatch(name) or keyword.iskeyword(name):
@@ -34,9 +34,9 @@ def build_composition(spec: Spec, problems: Problems) -> Composition | None:
             )
         if name in seen:
             problems.add(
-                "composition", f"the stage {name} stands on line {seen[name]} too", stage.name.span
+                "composition", f"the stage {name} stands {seen[name]} too", stage.name.span
             )
-        seen.setdefault(name, stage.name.span.line)
+        seen.setdefault(name, stage.name.span.where)
         if op == spec.op:
             problems.add("composition", f"{op} is a stage of itself", stage.op.span)
         elif not op.endswith(("FwdOp", "BwdOp")):

@@ -170,8 +170,8 @@ class Families:
                 if value in seen:
                     self.problems.add(
                         "family-overlap",
-                        f"{entry.name}: {show_values(value)} has a case already, on line "
-                        f"{seen[value].span.line}",
+                        f"{entry.name}: {show_values(value)} has a case already, "
+                        f"{seen[value].span.where}",
                         case.span,
                     )
                     break

@@ -7,18 +7,28 @@ import json
 import os
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+import attrs
 import yaml
 
 from tileops_core.errors import ManifestError
 from tileops_core.spans import Span
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.problems import Problem, Problems, manifest_error
+from tileops_core.spec.python_nodes import given_entry
 from tileops_core.spec.reader import read_entry
 from tileops_core.spec.shared_types import FILE, SharedTypes
-from tileops_core.spec.yaml_nodes import Source, compose, convert, key_of
+from tileops_core.spec.text_files import UnreadableFileError, read_text
+from tileops_core.spec.yaml_nodes import (
+    NOT_YAML,
+    Source,
+    compose,
+    convert,
+    key_of,
+    refuse_mark,
+    syntax_problem,
+)
 from tileops_core.suggest import did_you_mean
 
 
@@ -33,11 +43,11 @@ class ManifestFile:
     def __init__(self, path: str, text: str) -> None:
         self.source = Source(path, text)
         self.problems: list[Problem] = []
-        self._raw: dict[str, tuple[Any, Any]] = {}
+        self._raw: dict[str, _Raw] = {}
         self._again: dict[str, Problem] = {}
         try:
-            self._keep(compose(self.source))
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            self._keep(self.source, compose(self.source))
+        except NOT_YAML as error:
             self._keep_pieces(error)
 
     @property
@@ -47,78 +57,86 @@ class ManifestFile:
 
     def load(self, op: str) -> Spec:
         """The entry of an op that is among :attr:`ops`; its problems are on the Spec."""
-        raw_key, raw = self._raw[op]
+        raw = self._raw[op]
         problems = Problems([self._again[op]] if op in self._again else ())
-        mark = raw_key.start_mark
-        span = Span(
-            self.source.path, mark.line + 1, mark.column + 1, len(op), self.source.line(mark.line)
-        )
-        if isinstance(raw, Exception):
-            problems.add("yaml-syntax", _sentence(raw), _span_of(raw, self.source) or span)
-            return read_entry(op, None, span, problems)
-        return read_entry(op, convert(self.source, raw, problems), span, problems)
+        if isinstance(raw.value, Problem):
+            problems.add(raw.value.code, raw.value.message, raw.value.span, raw.value.hint)
+            return read_entry(op, None, raw.key, problems)
+        return read_entry(op, convert(raw.source, raw.value, problems), raw.key, problems)
 
-    def _keep(self, root: Any) -> None:
+    def _keep(self, source: Source, root: Any) -> None:
+        problems = Problems()
+        if root is not None and not _begins_with_a_key(root):
+            refuse_mark(source, root, problems)
+        self.problems.extend(problems)
         if root is None or not isinstance(root, yaml.MappingNode):
-            self._note("empty-file", "the file is no mapping of op names to entries", 1)
+            line = source.line(0)
+            span = source.span(0, 0, len(line))
+            message = "the file is no mapping of op names to entries"
+            self.problems.append(Problem("empty-file", message, span))
             return
         for raw_key, raw in root.value:
             problems = Problems()
-            key = key_of(self.source, raw_key, problems)
+            key = key_of(source, raw_key, problems)
             self.problems.extend(problems)
             if key is None:
                 continue
+            # The key alone, without what surrounds it: quotes are no part of the name.
+            span = attrs.evolve(key.span, length=len(key.text))
             if key.text in self._raw:
-                self._note("duplicate-key", f"{key.text} stands twice in the file", key.span.line)
+                message = f"{key.text} stands twice in the file"
+                self.problems.append(Problem("duplicate-key", message, span))
                 self._again[key.text] = self.problems[-1]
             else:
-                self._raw[key.text] = (raw_key, raw)
+                self._raw[key.text] = _Raw(source, span, raw)
 
     def _keep_pieces(self, whole: Exception) -> None:
         """Read a file that is not YAML as a whole entry by entry, so that one fault stays one."""
-        lines = self.source.lines
-        starts = [n for n, line in enumerate(lines) if line[:1].isalpha() and ":" in line]
-        for start, stop in itertools.pairwise([*starts, len(lines)]):
-            piece = "\n" * start + "\n".join(lines[start:stop])
+        lines, told = self.source.lines, len(self.problems)
+        problem = syntax_problem(whole, self.source)
+        if _is_document_mark(problem.span.text):
+            self.problems.append(problem)
+        cuts = [n for n, line in enumerate(lines) if _begins(line) or _is_document_mark(line)]
+        for start, stop in itertools.pairwise([*cuts, len(lines)]):
+            if not _begins(lines[start]):
+                continue
+            piece = Source(self.source.path, "\n".join(lines[start:stop]), start)
             try:
-                self._keep(compose(Source(self.source.path, piece)))
-            except (yaml.YAMLError, ValueError, RecursionError) as error:
-                name = lines[start].split(":")[0].strip()
-                self._raw.setdefault(name, (_Key(start), error))
-                self._note("yaml-syntax", _sentence(error), _line_of(error, start))
-        if not starts:
-            self._note("yaml-syntax", _sentence(whole), _line_of(whole, 0))
-
-    def _note(self, code: str, message: str, line: int) -> None:
-        text = self.source.line(line - 1)
-        span = Span(self.source.path, line, 1, max(1, len(text)), text)
-        self.problems.append(Problem(code, message, span))
+                self._keep(piece, compose(piece))
+            except NOT_YAML as error:
+                found = syntax_problem(error, piece)
+                name = lines[start].split(":")[0].strip("\"' ")
+                self.problems.append(found)
+                self._raw.setdefault(name, _Raw(piece, piece.span(0, 0, len(name)), found))
+        if len(self.problems) == told:  # what is wrong stands between the entries
+            self.problems.append(problem)
 
 
-class _Key:
-    """Stands in for the key's node of an entry that YAML could not read."""
+@attrs.frozen(slots=True, eq=False)
+class _Raw:
+    """An entry that nobody has asked for: its text, its key's place, and its node or its fault."""
 
-    def __init__(self, line: int) -> None:
-        self.start_mark = self
-        self.line = line
-        self.column = 0
-
-
-def _sentence(error: Exception) -> str:
-    problem = getattr(error, "problem", None)
-    return f"the text is not YAML: {problem or error}"
+    source: Source
+    key: Span
+    value: Any
 
 
-def _span_of(error: Exception, source: Source) -> Span | None:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return None
-    return Span(source.path, mark.line + 1, mark.column + 1, 1, source.line(mark.line))
+def _begins_with_a_key(root: Any) -> bool:
+    """Whether a mapping has no sign of its own before its first key, whose sign may stand there."""
+    keys = [key for key, _ in root.value] if isinstance(root, yaml.MappingNode) else []
+    first = keys[0].start_mark if keys else None
+    here = root.start_mark
+    return first is not None and (first.line, first.column) == (here.line, here.column)
 
 
-def _line_of(error: Exception, otherwise: int) -> int:
-    mark = getattr(error, "problem_mark", None)
-    return (mark.line if mark else otherwise) + 1
+def _begins(line: str) -> bool:
+    """Whether an entry may begin with this line."""
+    return (line[:1].isalpha() or line[:1] in ("'", '"')) and ":" in line
+
+
+def _is_document_mark(line: str) -> bool:
+    """Whether a line ends a document or begins one."""
+    return line.rstrip() in ("---", "...") or line.startswith(("--- ", "... "))
 
 
 class Catalogue:
@@ -238,18 +256,21 @@ def load_spec_from(source: Any, op: str) -> Spec:
         source: The entry as a mapping, or the path of a YAML file that holds an entry ``op``.
         op: The class's name.
 
+    What is wrong with the entry is on ``Spec.problems``; building its signature raises it.
+
     Raises:
         ManifestError: When the source cannot be read, or holds no entry of that name.
     """
     if isinstance(source, Mapping):
-        file = ManifestFile(f"<spec of {op}>", _text_of(source, op))
-    elif isinstance(source, (str, os.PathLike)):
-        try:
-            file = ManifestFile(os.fspath(source), Path(source).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ManifestError(f"{op}: no entry can be read from {source!r}: {error}") from error
-    else:
+        problems = Problems()
+        node, span = given_entry(op, source, problems)
+        return read_entry(op, node, span, problems)
+    if not isinstance(source, (str, os.PathLike)):
         raise ManifestError(f"{op}: spec is {source!r}, a mapping or the path of a file is due")
+    try:
+        file = ManifestFile(os.fspath(source), read_text(source))
+    except UnreadableFileError as error:
+        raise ManifestError(f"{op}: no entry can be read from {source!r}: {error}") from error
     if op not in file.ops:
         if file.problems:
             raise manifest_error(op, file.problems)
@@ -257,24 +278,3 @@ def load_spec_from(source: Any, op: str) -> Spec:
             f"{op}: {file.source.path} has no entry of that name{did_you_mean(op, file.ops)}"
         )
     return file.load(op)
-
-
-def _text_of(entry: Mapping[str, Any], op: str) -> str:
-    """An entry given in Python as the text that it would be, so that messages can show it."""
-
-    class Dumper(yaml.SafeDumper):
-        def ignore_aliases(self, data: Any) -> bool:
-            return True
-
-    try:
-        return yaml.dump({op: _plain(entry)}, Dumper=Dumper, sort_keys=False, width=10**6)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ManifestError(f"{op}: spec is not made of plain values: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value

@@ -24,7 +24,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "bad-name": "A declared name is no identifier, is reserved, or names something already.",
         "file-family": "A file is named after the family of its entries.",
         "op-name": "An entry's key does not end in FwdOp or BwdOp.",
-        "empty-file": "A manifest file has no entry.",
+        "empty-file": "A manifest file, or a folder of them, has no entry.",
         "duplicate-op": "Two files have an entry for the same op.",
         "expression-syntax": "The text is no expression.",
         "expression-size": "The expression is longer or deeper than the language allows.",

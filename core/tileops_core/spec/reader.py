@@ -53,7 +53,8 @@ _ROOFLINE = ("flops", "bytes", "func")
 _COMPOSITION = ("kind", "stages")
 _STAGE = ("name", "op", "optional")
 _ROW = ("label", "some", "dtype_cases", "small")
-STATUSES = ("implemented", "spec-only")
+SPEC_ONLY = "spec-only"
+STATUSES = ("implemented", SPEC_ONLY)
 
 
 def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) -> Spec:
@@ -66,7 +67,7 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
         problems: Receives what is wrong; the Spec carries a copy of all of it.
     """
     fields = Fields(node, "the entry", _ENTRY, problems)
-    complete = node is not None
+    complete = isinstance(node, Mapping)
     for key in ("family", "status", "signature", "workloads") if complete else ():
         fields.require(key, span)
     signature = Fields(fields.node("signature"), "signature", _SIGNATURE, problems)
@@ -78,7 +79,7 @@ def read_entry(op: str, node: AnyNode | None, span: Span, problems: Problems) ->
     spec = Spec(
         op=op,
         family=fields.text("family") or "",
-        status=fields.text("status", STATUSES) or "spec-only",
+        status=fields.text("status", STATUSES) or SPEC_ONLY,
         ref_api=fields.text("ref_api"),
         forall=tuple(
             IndexEntry(name, kind, place)

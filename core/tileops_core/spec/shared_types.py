@@ -6,14 +6,21 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 
 import attrs
-import yaml
 
 from tileops_core.spans import Span
 from tileops_core.spec.entries import ConstructorEntry, SharedTypeEntry
 from tileops_core.spec.fields import Fields, text_of
 from tileops_core.spec.problems import Problem, Problems
 from tileops_core.spec.reader import rule_of
-from tileops_core.spec.yaml_nodes import AnyNode, Scalar, Source, compose, convert
+from tileops_core.spec.yaml_nodes import (
+    NOT_YAML,
+    AnyNode,
+    Scalar,
+    Source,
+    compose,
+    convert,
+    syntax_problem,
+)
 from tileops_core.spec.yaml_nodes import Mapping as MappingNode
 
 FILE = "types.yaml"
@@ -66,12 +73,9 @@ class SharedTypes:
 def _entries(source: Source, problems: Problems) -> Iterator[SharedTypeEntry]:
     try:
         root = compose(source)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line if mark else 0
-        span = Span(source.path, line + 1, 1, 1, source.line(line))
-        said = getattr(error, "problem", None) or error
-        problems.add("yaml-syntax", f"the text is not YAML: {said}", span)
+    except NOT_YAML as error:
+        problem = syntax_problem(error, source)
+        problems.add(problem.code, problem.message, problem.span, problem.hint)
         return
     node = convert(source, root, problems) if root is not None else None
     if isinstance(node, MappingNode):

@@ -13,26 +13,38 @@ from typing import Any, TypeAlias
 import yaml
 
 from tileops_core.spans import Span
-from tileops_core.spec.problems import Problems
+from tileops_core.spec.problems import Problem, Problems
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_MAX_DEPTH = 24
+MAX_DEPTH = 24
 _MAX_INT = 2**63
 
 
 class Source:
-    """A text and what to call it."""
+    """A text and what to call it.
 
-    __slots__ = ("lines", "path", "text")
+    Args:
+        path: What messages call it.
+        text: The text. A byte order mark before it is left out, as YAML has it.
+        first: The 0-based number that the first line has in the whole file.
+    """
 
-    def __init__(self, path: str, text: str) -> None:
+    __slots__ = ("first", "lines", "path", "text")
+
+    def __init__(self, path: str, text: str, first: int = 0) -> None:
         self.path = path
-        self.text = text
-        self.lines = text.splitlines() or [""]
+        self.text = text.removeprefix("\ufeff")
+        self.lines = self.text.splitlines() or [""]
+        self.first = first
 
     def line(self, number: int) -> str:
-        """The line with this 0-based number, or ``""`` past the end."""
+        """The line with this 0-based number in the text, or ``""`` past the end."""
         return self.lines[number] if number < len(self.lines) else ""
+
+    def span(self, line: int, column: int, length: int) -> Span:
+        """A place by its 0-based line and column in the text."""
+        text = self.line(line)
+        return Span(self.path, self.first + line + 1, column + 1, max(1, length), text)
 
 
 class Node:
@@ -50,9 +62,7 @@ class Node:
         start, end = self._raw.start_mark, self._raw.end_mark
         text = self.source.line(start.line)
         stop = end.column if end.line == start.line else len(text.rstrip())
-        return Span(
-            self.source.path, start.line + 1, start.column + 1, max(1, stop - start.column), text
-        )
+        return self.source.span(start.line, start.column, stop - start.column)
 
     @property
     def kind(self) -> str:
@@ -87,7 +97,7 @@ class Scalar(Node):
             line, column = places[min(offset, len(places) - 1)]
         else:
             return self.span
-        return Span(self.source.path, line + 1, column + 1, max(1, length), self.source.line(line))
+        return self.source.span(line, column, length)
 
     def _find_places(self) -> list[tuple[int, int]] | tuple[int, int]:
         """Where the characters of the text stand in the file.
@@ -223,19 +233,63 @@ def compose(source: Source) -> Any:
     return yaml.compose(source.text, Loader=_LOADER)
 
 
+NOT_YAML = (yaml.YAMLError, ValueError, RecursionError)
+"""What :func:`compose` raises."""
+
+
+def syntax_problem(error: Exception, source: Source, line: int = 0) -> Problem:
+    """Why a text is not YAML, where it stops being YAML.
+
+    Args:
+        error: What :func:`compose` raised.
+        source: The text.
+        line: The 0-based line to show when the error knows no place.
+    """
+    mark, character = getattr(error, "problem_mark", None), _refused_character(error)
+    if mark is not None:
+        message, hint = _at_mark(error, source.line(mark.line), mark.column)
+        span = source.span(mark.line, mark.column, 1)
+    elif character is not None and character in source.text:
+        before = (source.text.partition(character)[0] + "|").splitlines()
+        span = source.span(len(before) - 1, len(before[-1]) - 1, 1)
+        message = f"the text has the character U+{ord(character):04X}, which YAML does not allow"
+        hint = "leave it out"
+    else:
+        deep = isinstance(error, RecursionError)
+        said = "values are nested too deeply" if deep else " ".join(str(error).split())
+        message, hint = f"the text is not YAML: {said}", ""
+        span = source.span(line, 0, len(source.line(line)))
+    return Problem("yaml-syntax", message, span, hint)
+
+
+def _at_mark(error: Any, line: str, column: int) -> tuple[str, str]:
+    """What is wrong at a place that PyYAML knows, and what to do."""
+    if error.problem == "but found another document" or "<document start>" in error.problem:
+        message = "a second document begins here, and a manifest file is one document"
+        return message, "leave out the mark before it, or make a second file"
+    if line[column : column + 1] == "\t":
+        return "a tab stands where YAML takes only spaces", "indent with spaces"
+    if "\ufeff" in line:
+        message = "the line has a byte order mark (U+FEFF), which nobody sees"
+        return message, "leave it out; it may stand before the whole text only"
+    return f"the text is not YAML: {error.problem}", ""
+
+
+def _refused_character(error: Exception) -> str | None:
+    """The character that made PyYAML refuse a text."""
+    if isinstance(error, UnicodeEncodeError):
+        return str(error.object[error.start])
+    code = getattr(error, "character", None)
+    return chr(code) if isinstance(code, int) else None
+
+
 def convert(source: Source, raw: Any, problems: Problems, depth: int = 0) -> AnyNode | None:
     """A PyYAML node and all below it as ours; what cannot be kept is reported and left out."""
-    if _is_marked(source, raw):
-        problems.add(
-            "yaml-tag",
-            "tags, anchors and aliases are not part of the manifest's format",
-            Node(source, raw).span,
-            "write the value out",
-        )
+    if refuse_mark(source, raw, problems):
         return None
     if isinstance(raw, yaml.ScalarNode):
         return Scalar(source, raw)
-    if depth >= _MAX_DEPTH:
+    if depth >= MAX_DEPTH:
         problems.add(
             "yaml-depth", "values are nested too deeply to be an entry", Node(source, raw).span
         )
@@ -264,7 +318,9 @@ def convert(source: Source, raw: Any, problems: Problems, depth: int = 0) -> Any
 
 def key_of(source: Source, raw: Any, problems: Problems) -> Scalar | None:
     """A mapping's key, which must be text in every YAML."""
-    if not isinstance(raw, yaml.ScalarNode) or _is_marked(source, raw):
+    if refuse_mark(source, raw, problems):
+        return None
+    if not isinstance(raw, yaml.ScalarNode):
         problems.add("wrong-value", "a key must be a plain word", Node(source, raw).span)
         return None
     key = Scalar(source, raw)
@@ -281,7 +337,15 @@ def key_of(source: Source, raw: Any, problems: Problems) -> Scalar | None:
     return key
 
 
-def _is_marked(source: Source, raw: Any) -> bool:
-    """Whether a tag, an anchor or an alias stands before the node's value."""
+def refuse_mark(source: Source, raw: Any, problems: Problems) -> bool:
+    """Whether a tag, an anchor or an alias stands before the node's value, which is reported."""
     mark = raw.start_mark
-    return source.line(mark.line)[mark.column : mark.column + 1] in ("!", "&", "*")
+    if source.line(mark.line)[mark.column : mark.column + 1] not in ("!", "&", "*"):
+        return False
+    problems.add(
+        "yaml-tag",
+        "tags, anchors and aliases are not part of the manifest's format",
+        Node(source, raw).span,
+        "write the value out",
+    )
+    return True

@@ -8,17 +8,19 @@ entries import no torch; those of code (``code=True``) import the ops.
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tileops_core.spec.catalogue import load_spec_from
+from tileops_core.spec.catalogue import known_ops, load_spec_from
 from tileops_core.spec.entries import Spec
 from tileops_core.validate.entry_checks import check_entry
 from tileops_core.validate.files import Entry, Files, Home
 from tileops_core.validate.report import Counts, Finding, Report, in_order
+from tileops_core.validate.stage_checks import unknown_stages
 
 if TYPE_CHECKING:
     from tileops_core.op import Op
@@ -46,27 +48,49 @@ def validate(
 
     Raises:
         TypeError: a class that states no entry.
+        ValueError: an empty list of paths.
     """
-    files = Files()
-    for source, home in _sources(paths, code):
-        if isinstance(source, Path):
-            files.add(source, home)
+    sources = None if paths is None else _listed(paths)
+    if sources is None or code:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # what fails is noted in the report
+            _registry().ensure_loaded()
+    files = Files(_homes(loaded=sources is None or code))
+    for source in _installed(code) if sources is None else sources:
+        if isinstance(source, type):
+            _add_class(files, source)
         else:
-            files.add_spec(load_spec_from(source.spec, source.__name__), home)
-    counts = Counts(files=files.count)
-    findings = list(files.findings)
-    for number, entry in enumerate(files.entries):
+            files.add(Path(source))
+    counts, findings = files.counts, list(files.findings)
+    notes = files.notes
+    known = known_ops() | {entry.spec.op for entry in files.entries} | _living().keys()
+    for number, item in enumerate(files.entries):
         if progress is not None:
-            progress(number, len(files.entries), entry.spec.op)
+            progress(number, len(files.entries), item.spec.op)
         try:
-            findings += _of_entry(entry, code, counts)
+            findings += _of_entry(item, code, counts, notes)
         except Exception as error:
-            findings.append(_of_library(entry.spec, error))
-    notes = [*(_notes(files.entries) if code else ()), *(_unloaded() if paths is None else ())]
+            findings.append(_of_library(item.spec, error))
+        for problem in unknown_stages(item.spec, known):
+            if code or item.home is Home.LIBRARY:
+                findings.append(Finding.of(problem, item.spec.op))
+            else:  # a backend may know the op, and none was loaded
+                notes.append(f"{item.spec.op}: {problem.message}, unless a backend has it")
+    if code:
+        notes += _not_run(files.entries)
+    if sources is None:
+        notes += _unloaded()
     return Report(in_order(findings), counts, tuple(notes))
 
 
-def _notes(entries: Iterable[Entry]) -> Iterator[str]:
+def _add_class(files: Files, cls: Any) -> None:
+    if getattr(cls, "spec", None) is None:
+        raise TypeError(f"{cls.__name__} states no entry as its attribute spec")
+    files.add_class(cls.spec, load_spec_from(cls.spec, cls.__name__))
+
+
+def _not_run(entries: Iterable[Entry]) -> Iterator[str]:
+    """What of the code behind entries was not looked at, and why."""
     for entry in entries:
         roofline = entry.spec.roofline
         if entry.home is Home.FILE and roofline is not None and roofline.func is not None:
@@ -74,11 +98,28 @@ def _notes(entries: Iterable[Entry]) -> Iterator[str]:
                 f"{entry.spec.op}: its cost function {roofline.func} was not run, because nobody "
                 "installed its file"
             )
+    missing: dict[Home, list[str]] = {}
+    for entry in entries:
+        own = entry.home is Home.LIBRARY
+        if entry.spec.status == "implemented" and not own and entry.spec.op not in _living():
+            missing.setdefault(entry.home, []).append(entry.spec.op)
+    for home, ops in missing.items():
+        first = ", ".join(ops[:_SHOWN]) + (f" and {len(ops) - _SHOWN} more" * (len(ops) > _SHOWN))
+        yield f"no class was checked of {first}, because {_WHY_NO_CLASS[home]}"
 
 
-def _of_entry(entry: Entry, code: bool, counts: Counts) -> list[Finding]:
+_SHOWN = 4
+_WHY_NO_CLASS = {
+    Home.FILE: "nobody installed the file: a backend names it in tileops_manifest_paths, or a "
+    "class states it as its attribute spec",
+    Home.INSTALLED: "nothing imported one: the module of the backend's entry point does that",
+}
+
+
+def _of_entry(entry: Entry, code: bool, counts: Counts, notes: list[str]) -> list[Finding]:
     checked = check_entry(entry.spec, entry.types)
     counts.add(checked.counts)
+    notes += checked.notes
     problems = [*checked.problems]
     if code:
         from tileops_core.validate.code_checks import check_code
@@ -105,47 +146,61 @@ def _of_library(spec: Spec, error: Exception) -> Finding:
     )
 
 
-def _sources(paths: Iterable[Source] | Source | None, code: bool) -> list[tuple[Path | Any, Home]]:
-    if paths is None:
-        return _installed(code)
-    if isinstance(paths, (str, os.PathLike, type)):
-        paths = (paths,)
-    found: list[tuple[Any, Home]] = []
-    own = _own_manifest()
-    for item in paths:
-        if isinstance(item, type):
-            if getattr(item, "spec", None) is None:
-                raise TypeError(f"{item.__name__} states no entry as its attribute spec")
-            found.append((item, Home.INSTALLED))
-        else:
-            path = Path(item)
-            inside = path.resolve().is_relative_to(own)
-            found.append((path, Home.LIBRARY if inside else Home.FILE))
-    return found
+# -- what to look at ----------------------------------------------------------------------
 
 
-def _own_manifest() -> Path:
+def _listed(paths: Iterable[Source] | Source) -> list[Source]:
+    """The sources, a class once however often it is given."""
+    sources = [paths] if isinstance(paths, (str, os.PathLike, type)) else list(paths)
+    if not sources:
+        raise ValueError("no path to validate; None stands for everything that is installed")
+    return list(dict.fromkeys(sources))
+
+
+def _own_manifest() -> str:
     from importlib.resources import files
 
-    return Path(str(files("tileops_manifest"))).resolve()
+    return str(files("tileops_manifest"))
 
 
-def _installed(code: bool) -> list[tuple[Path | Any, Home]]:
-    """The library's manifest; spec files that backends name; classes of their packages."""
+def _homes(loaded: bool) -> Callable[[str], Home]:
+    """Tells whose the entries of a file are by its real path; of backends' only if ``loaded``."""
+    own = Path(os.path.realpath(_own_manifest()))
+    named = _registry().manifest_paths() if loaded else ()
+    installed = [Path(os.path.realpath(path)) for path in named]
+
+    def home(path: str) -> Home:
+        file = Path(path)
+        if file.is_relative_to(own):
+            return Home.LIBRARY
+        return Home.INSTALLED if any(map(file.is_relative_to, installed)) else Home.FILE
+
+    return home
+
+
+def _registry() -> Any:
     from tileops_core.backend.registry import REGISTRY
 
-    found: list[tuple[Any, Home]] = [(_own_manifest(), Home.LIBRARY)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # what fails is noted in the report
-        REGISTRY.ensure_loaded()
-    found += [(Path(path), Home.INSTALLED) for path in REGISTRY.manifest_paths()]
-    if code:
-        from tileops_core.op.definition import living_classes
+    return REGISTRY
 
-        packages = {_package(b.entry_point) for b in REGISTRY.backends() if b.entry_point}
+
+def _living() -> dict[str, type]:
+    """The op classes of this process; none where nothing imported what they are made of."""
+    module = sys.modules.get("tileops_core.op.definition")
+    return module.living_classes() if module is not None else {}
+
+
+def _installed(code: bool) -> list[Source]:
+    """The library's manifest; spec files that backends name; classes of their packages."""
+    registry = _registry()
+    found: list[Source] = [_own_manifest(), *registry.manifest_paths()]
+    if code:
+        import tileops_core.op  # noqa: F401  (what backends' classes are made of)
+
+        packages = {_package(b.entry_point) for b in registry.backends() if b.entry_point}
         found += [
-            (cls, Home.INSTALLED)
-            for cls in living_classes().values()
+            cls
+            for cls in _living().values()
             if "spec" in cls.__dict__ and _package(cls.__module__) in packages
         ]
     return found
@@ -157,7 +212,5 @@ def _package(path: str) -> str:
 
 
 def _unloaded() -> Iterator[str]:
-    from tileops_core.backend.registry import REGISTRY
-
-    for failure in REGISTRY.load_failures():
+    for failure in _registry().load_failures():
         yield f"backend {failure.backend} cannot be loaded, so none of its entries was checked"

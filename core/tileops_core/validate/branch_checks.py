@@ -152,7 +152,7 @@ def _show(given: Mapping[Key, Any]) -> str:
     parts = []
     for key, value in sorted(given.items(), key=lambda item: str(item[0])):
         if not isinstance(key, str):
-            parts.append(f"the condition in line {key.span.line} is {str(value).lower()}")
+            parts.append(f"the condition {key.span.where} is {str(value).lower()}")
         elif key.startswith("present("):
             parts.append(f"{key[8:-1]} is {'there' if value else 'not there'}")
         elif value is None:

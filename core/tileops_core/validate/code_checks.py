@@ -15,8 +15,7 @@ from tileops_core.signature.kinds import AdtKind, OpaqueKind
 from tileops_core.signature.model import REQUIRED, Param, Signature
 from tileops_core.signature.operators import has_boundary
 from tileops_core.signature.problems import Problems
-from tileops_core.spec.catalogue import known_ops
-from tileops_core.suggest import did_you_mean, listed
+from tileops_core.suggest import listed
 from tileops_core.validate.entry_checks import Checked
 from tileops_core.validate.plan_checks import check_plan
 from tileops_core.validate.report import Counts
@@ -42,7 +41,6 @@ def check_code(checked: Checked, *, own: bool, installed: bool, counts: Counts) 
     check_plan(signature, problems, rows_stand=rows_stand, installed=installed)
     _check_ref_api(signature, problems)
     _check_shared_types(signature, problems, installed=installed)
-    _check_stages(signature, problems, installed=installed)
     if signature.status != "implemented":
         return problems
     cls = _exported(signature, problems) if own else living_classes().get(signature.op)
@@ -116,19 +114,6 @@ def _check_shared_types(signature: Signature, problems: Problems, *, installed: 
                     f"{listed_in_order(fields[path])}",
                     signature.span,
                 )
-
-
-def _check_stages(signature: Signature, problems: Problems, *, installed: bool) -> None:
-    """What a composite op is made of are ops; of a file that nobody installed others may miss."""
-    composition = signature.composition
-    for stage in composition.stages if composition is not None and installed else ():
-        if stage.op not in known_ops() and stage.op not in living_classes():
-            problems.add(
-                "composition",
-                f"the stage {stage.name} is {stage.op!r}, which has no entry"
-                f"{did_you_mean(stage.op, known_ops())}",
-                stage.span,
-            )
 
 
 class _ClassChecker:

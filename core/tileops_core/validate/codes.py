@@ -10,7 +10,9 @@ from tileops_core.signature.problems import CODES as LANGUAGE
 CODES: Mapping[str, str] = MappingProxyType(
     {
         **LANGUAGE,
-        "file-unreadable": "A file is not there, or is no text in UTF-8.",
+        "file-unreadable": "A file is not there, may not be read, is no regular file, is far too "
+        "long, or is no text in UTF-8.",
+        "file-suffix": "A file that looks like a spec file has another suffix than .yaml.",
         "library-fault": "The checks themselves failed on an entry; nothing is known of it.",
         "stale-data": "Data generated from the manifest is older than the manifest.",
         "no-branch": "The refinements allow no combination of the discriminants that they read.",
@@ -22,9 +24,12 @@ CODES: Mapping[str, str] = MappingProxyType(
         "branch.",
         "rule-unchecked": "No workload row gives a refinement a value, so nothing shows what it "
         "does.",
+        "no-value": "A part of an expression has no value: on no call, or on none that was tried "
+        "where no row evaluates it.",
         "row-inference": "The tensors of a row settle an index to something else than the row "
         "says.",
-        "roofline": "The cost of a row's call cannot be computed, or is none.",
+        "roofline": "The cost of a row's call cannot be computed, is none, or is rounded down to "
+        "0.",
         "symbolic": "The code generated from an entry needs the number behind a length, so one "
         "traced graph cannot serve many sizes.",
         "ref-api": "The reference names something that its module does not have.",

@@ -6,6 +6,7 @@ import attrs
 
 from tileops_core.errors import ManifestError
 from tileops_core.signature.build import build_signature
+from tileops_core.signature.instance import Instance
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.solving import solve
@@ -15,16 +16,21 @@ from tileops_core.validate.branch_checks import check_branches
 from tileops_core.validate.reduce import reduced
 from tileops_core.validate.report import Counts
 from tileops_core.validate.row_checks import check_rows
+from tileops_core.validate.value_checks import check_values
 
 
 @attrs.frozen
 class Checked:
-    """One entry after its static checks; ``signature`` is None where it cannot be built."""
+    """One entry after its static checks; ``signature`` is None where it cannot be built.
+
+    ``notes`` name what was not evaluated.
+    """
 
     spec: Spec
     signature: Signature | None
     problems: tuple[Problem, ...]
     counts: Counts
+    notes: tuple[str, ...] = ()
 
 
 def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
@@ -41,12 +47,14 @@ def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
     signature, problems = build(spec, types)
     _check_ref_api(spec, problems)
     if signature is not None:
-        _check(signature, problems, counts)
-        return Checked(spec, signature, tuple(problems), counts)
+        rows = _check(signature, problems, counts)
+        notes = check_values(signature, rows, problems, counts)
+        return Checked(spec, signature, tuple(problems), counts, notes)
     kept = reduced(spec, types, tuple(problems))
     if kept is not None:
         more = Problems()
-        _check(kept.signature, more, counts)
+        rows = _check(kept.signature, more, counts)
+        check_values(kept.signature, rows, more, Counts())  # what was dropped may be what reaches
         for problem in more:
             if kept.stands(problem):
                 problems.add(problem.code, problem.message, problem.span, problem.hint)
@@ -81,10 +89,11 @@ def _check_ref_api(spec: Spec, problems: Problems) -> None:
         )
 
 
-def _check(signature: Signature, problems: Problems, counts: Counts) -> None:
+def _check(signature: Signature, problems: Problems, counts: Counts) -> tuple[Instance, ...]:
+    """Check branches and rows; gives the calls of the rows that are accepted."""
     solution = solve(signature)
     for problem in solution.unsolved:
         problems.add(problem.code, problem.message, problem.span, problem.hint)
     if not solution.unsolved:
         counts.branches += check_branches(signature, solution, problems)
-    check_rows(signature, problems, counts)
+    return check_rows(signature, problems, counts)

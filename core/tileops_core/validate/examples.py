@@ -297,6 +297,9 @@ EXAMPLES: dict[str, Example] = {
         'y: {dtype: T, shape: "[M, N, *S]", alias: x}\nz: {dtype: T, shape: "[M, N, *S]"}',
         also=((_INPUTS, 'x: {dtype: T, shape: "[M, N, *S]", mutated: true}'),),
     ),
+    "no-value": Example(
+        "signature.shape_rules", "- not flag or M // 0 > 0", "- not flag or M // 2 > 0"
+    ),
     "roofline": Example("roofline", "{flops: M // 5 - 1}", "{flops: M * N}"),
 }
 """What provokes each code, and the rewrite. A code without one is of files, of code or of sizes."""

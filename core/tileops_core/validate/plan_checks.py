@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,7 +10,8 @@ import torch
 from tileops_core.errors import ManifestError, SignatureError
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.cases import call_of
-from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
+from tileops_core.plan.model import OutputFacts, Plan
+from tileops_core.plan.sites import dtype_text
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.branches import TooManyBranches
 from tileops_core.signature.model import Signature, Workload
@@ -17,6 +19,7 @@ from tileops_core.signature.operators import Operator, has_boundary, operators
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.workload import WorkloadCase, instantiate
 from tileops_core.tensor_spec import TensorSpec
+from tileops_core.validate.cost_checks import check_cost
 from tileops_core.validate.symbols import Symbols
 
 _NOBODY = Served(None)
@@ -70,28 +73,26 @@ class _Checker:
         except SignatureError as error:
             self._note("row", f"{case.case_id}: the generated checks refuse it: {error}", row)
             return
-        self._compare(row, case, statics, facts)
+        found = dict(zip(self.plan.static_names, statics, strict=True))
+        found |= zip(self.plan.fact_names, facts, strict=True)
+        self._compare(row, case, found)
         self._compare_outputs(row, case, results)
         # Made for cost functions alone: those of great rows are great, and formulas read none.
         metadata = case.metadata() if self._runs_cost_function() else None
         record = SignatureCall(self.plan, statics, specs, False, _NOBODY, metadata=metadata)
         self._effects(row, case, record, results)
-        if self._costs(row, case, record):
+        if self._costs(case, record, found):
             self._keep(row, case, results)
 
     def _note(self, code: str, message: str, row: Workload, hint: str = "") -> None:
         self.problems.add(code, message, row.span, hint)
 
-    def _compare(self, row: Workload, case: WorkloadCase, statics: Statics, facts: Facts) -> None:
+    def _compare(self, row: Workload, case: WorkloadCase, found: Mapping[str, Any]) -> None:
         """What the tensors settle is what the row gave."""
-        found = dict(zip(self.plan.static_names, statics, strict=True))
-        found |= zip(self.plan.fact_names, facts, strict=True)
         for name, value in case.indices.items():
             if name in self.sequences:
                 continue
-            settled = found.get(name)
-            if isinstance(settled, torch.dtype):
-                settled = str(settled).removeprefix("torch.")
+            settled = _as_written(found.get(name))
             settled = tuple(settled) if isinstance(settled, (tuple, list)) else settled
             if settled != (tuple(value) if isinstance(value, (tuple, list)) else value):
                 self._note(
@@ -160,22 +161,14 @@ class _Checker:
         roofline = self.signature.roofline
         return roofline is not None and roofline.func is not None and self.installed
 
-    def _costs(self, row: Workload, case: WorkloadCase, record: SignatureCall) -> bool:
+    def _costs(self, case: WorkloadCase, record: SignatureCall, values: Mapping[str, Any]) -> bool:
         """Whether the roofline gives a cost, as far as it may be asked."""
         roofline = self.signature.roofline
         if roofline is None or (roofline.func is not None and not self._runs_cost_function()):
             return True
-        try:
-            flops, moved = record.roofline()
-        except Exception as error:  # a cost function is anybody's code
-            self._note("roofline", f"{case.case_id}: the roofline cannot be computed: {error}", row)
-            return False
-        if flops < 0 or moved < 0 or flops == moved == 0:
-            self._note(
-                "roofline", f"{case.case_id}: {flops} operations and {moved} bytes are no cost", row
-            )
-            return False
-        return True
+        names = {name: _as_written(value) for name, value in values.items()}
+        names |= {**case.tensors, **case.inputs, **case.outputs}
+        return check_cost(self.signature, roofline, record, names, case.case_id, self.problems)
 
     # -- symbolic lengths -----------------------------------------------------------------
 
@@ -211,6 +204,11 @@ class _Checker:
                     row,
                     "let no expression need the number behind a length",
                 )
+
+
+def _as_written(value: Any) -> Any:
+    """A value as entries write it: dtypes by their short names."""
+    return dtype_text(value) if isinstance(value, torch.dtype) else value
 
 
 def _operators(signature: Signature) -> tuple[Operator, ...]:

@@ -27,7 +27,7 @@ _REMOVABLE = frozenset(
 """The declarations that an entry can stand without."""
 
 _ROWS = frozenset({"row", "rule-unchecked"})
-_BRANCHES = frozenset({"branch-unsettled", "effect-branch"})
+_BRANCHES = frozenset({"branch-unsettled", "effect-branch", "no-value"})
 _REST = frozenset({"unsolved", "no-branch", "too-many-branches"})
 """Codes of later checks."""
 

@@ -36,20 +36,26 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """``norm.yaml:12:9``."""
-        return f"{self.span.path}:{self.span.line}:{self.span.column}"
+        """``norm.yaml:12:9``, or of an entry given in Python the path of keys."""
+        return self.span.place
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything about the finding, as plain data."""
+        """Everything about the finding, as plain data.
+
+        Line and column are None of a file as a whole, and of an entry given in Python, which has
+        ``keys`` instead. Of a very long line ``text`` is the part around the place.
+        """
+        in_a_line = self.span.line > 0 and not self.span.keys
         return {
             "code": self.code,
             "message": self.message,
             "op": self.op,
             "path": self.span.path,
-            "line": self.span.line,
-            "column": self.span.column,
+            "line": self.span.line if in_a_line else None,
+            "column": self.span.column if in_a_line else None,
             "length": self.span.length,
-            "text": self.span.text,
+            "keys": self.span.keys or None,
+            "text": self.span.excerpt()[0],
             "snippet": self.span.snippet(),
             "hint": self.hint,
         }
@@ -61,15 +67,19 @@ class Counts:
 
     ``rules`` are refinements and the predicates of metadata tensors. One is checked when at least
     one workload row gave it a truth value; whatever keeps it from being checked is a finding.
+    ``not_evaluated`` are parts of expressions that no row evaluates, nor any call made for them;
+    the report's notes name them.
     """
 
     files: int = 0
+    types: int = 0
     entries: int = 0
     rules: int = 0
     rules_checked: int = 0
     branches: int = 0
     cases: int = 0
     classes: int = 0
+    not_evaluated: int = 0
 
     def add(self, other: Counts) -> None:
         """Add another count to this one."""

@@ -12,23 +12,27 @@ from tileops_core.spans import Span
 from tileops_core.validate.report import Counts
 
 
-def check_rows(signature: Signature, problems: Problems, counts: Counts) -> None:
+def check_rows(signature: Signature, problems: Problems, counts: Counts) -> tuple[Instance, ...]:
     """Instantiate every row, and evaluate every condition on what comes of it.
 
     Args:
         signature: The entry.
         problems: Receives what is wrong.
         counts: Cases, and conditions that got a truth value, are added here.
+
+    Returns:
+        The calls of the rows that are accepted.
     """
     for problem in check_workloads(signature):
         problems.add(problem.code, problem.message, problem.span, problem.hint)
     tried: set[tuple[str, int]] = set()
-    whole = True
+    whole, accepted = True, []
     for instance in _instances(signature):
         if instance is None:
             whole = False
             continue
         counts.cases += 1
+        accepted.append(instance)
         tried |= set(_tried(signature, instance))
     counts.rules_checked += len(tried)
     for key, text, span in _conditions(signature):
@@ -39,6 +43,7 @@ def check_rows(signature: Signature, problems: Problems, counts: Counts) -> None
                 span,
                 "add a row of the branch that it is about",
             )
+    return tuple(accepted)
 
 
 def _instances(signature: Signature) -> Iterator[Instance | None]:
