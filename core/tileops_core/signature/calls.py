@@ -12,7 +12,7 @@ from typing import Any
 
 from tileops_core.signature.branches import Branches, Given
 from tileops_core.signature.evaluate import evaluate
-from tileops_core.signature.instance import Instance
+from tileops_core.signature.instance import Instance, RowFault
 from tileops_core.signature.kinds import (
     AdtKind,
     AxesKind,
@@ -31,6 +31,7 @@ from tileops_core.signature.kinds import (
     WordOrKind,
 )
 from tileops_core.signature.model import Signature
+from tileops_core.signature.scaling import changed
 from tileops_core.spec.entries import AdtValue
 
 _SIZES = (2, 1, 3, 4, 8, 0, 64, 4096)
@@ -71,6 +72,28 @@ class Calls:
         params = {name: values[name] for name in self._params}
         given = {i.name: values[i.name] for i in self.signature.indices}
         return Instance(self.signature, label, tuple(sorted(values["some"])), params, given)
+
+    def settled(self, values: Mapping[str, Any], label: str) -> Instance | None:
+        """The call that a dictionary describes, checked; None when the entry does not accept it.
+
+        Indices that its branch does not use are left out, and Dims that metadata tells follow.
+        """
+        made = self.call(values, label)
+        try:
+            used = made.used()
+        except (RowFault, LookupError):
+            return None
+        given = {name: value for name, value in made.given.items() if name in used}
+        made = Instance(self.signature, label, made.some, made.params, given)
+        try:
+            made.check()
+            made.metadata(0)
+        except RowFault:
+            try:
+                return changed(made, {})  # the Dims that metadata tells may be others now
+            except (RowFault, LookupError):
+                return None
+        return made
 
     def on_branch(self, base: Mapping[str, Any], given: Given) -> dict[str, Any]:
         """A call's values with those of a branch."""
