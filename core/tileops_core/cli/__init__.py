@@ -10,6 +10,10 @@ COMMANDS = {
     "doctor": ("tileops_core.cli.doctor:doctor", "What is installed, what it claims, what failed."),
     "ops": ("tileops_core.cli.ops:ops", "The support matrix: op by target, on this machine."),
     "show": ("tileops_core.cli.show:show", "One op: its contract, and who serves it here."),
+    "check-backend": (
+        "tileops_core.cli.check_backend:check_backend",
+        "Whether a backend computes what the manifest says: the conformance suite.",
+    ),
     "validate": (
         "tileops_core.cli.validate:validate",
         "Every fault of a manifest, and of the code behind it.",

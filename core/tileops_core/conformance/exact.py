@@ -174,14 +174,14 @@ def _sensitivities(
     if not any(value is not None and _is_approximate(value) for value in values):
         return [None] * len(values)
     sizes = [None if value is None else _wide(value).abs() for value in values]
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator("cpu").manual_seed(0)
     for at, tensor in enumerate(base):
         if not kind.widened or tensor is None or not _is_approximate(tensor) or not tensor.numel():
             continue
         squares = [None if value is None else torch.zeros_like(size)  # type: ignore[arg-type]
                    for value, size in zip(values, sizes, strict=True)]  # fmt: skip
         for _ in range(_DRAWS):
-            sign = torch.randint(0, 2, tensor.shape, generator=generator) * 2 - 1
+            sign = torch.randint(0, 2, tensor.shape, generator=generator, device="cpu") * 2 - 1
             moved = [*base[:at], tensor * (1 + _STEP * sign), *base[at + 1 :]]
             other = _run(call, kind, oracle, arguments, moved, written)
             changed = [*other.outputs, *(other.written[name] for name in written)]

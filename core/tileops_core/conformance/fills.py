@@ -20,22 +20,22 @@ Draw: TypeAlias = "Callable[[tuple[int, ...], torch.Generator], Tensor]"
 
 def normal(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Normal numbers."""
-    return torch.randn(shape, generator=generator, dtype=torch.float64)
+    return torch.randn(shape, generator=generator, dtype=torch.float64, device="cpu")
 
 
 def positive(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Numbers from 0.5 to 1.5."""
-    return torch.rand(shape, generator=generator, dtype=torch.float64) + 0.5
+    return torch.rand(shape, generator=generator, dtype=torch.float64, device="cpu") + 0.5
 
 
 def unit(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Numbers inside of 0 and 1, at neither end."""
-    return torch.rand(shape, generator=generator, dtype=torch.float64) * 0.9 + 0.05
+    return torch.rand(shape, generator=generator, dtype=torch.float64, device="cpu") * 0.9 + 0.05
 
 
 def decays(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Numbers from -1 to 0."""
-    return -torch.rand(shape, generator=generator, dtype=torch.float64)
+    return -torch.rand(shape, generator=generator, dtype=torch.float64, device="cpu")
 
 
 def running_decays(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -56,7 +56,7 @@ def unit_rows(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
 
 def nonzero(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Numbers from 1 to 3 of either sign."""
-    sign = torch.randint(0, 2, shape, generator=generator) * 2 - 1
+    sign = torch.randint(0, 2, shape, generator=generator, device="cpu") * 2 - 1
     return (positive(shape, generator) * 2).clamp(1, 3) * sign
 
 
@@ -64,7 +64,7 @@ def codes(low: int, high: int) -> Draw:
     """Ints from ``low`` to ``high``."""
 
     def draw(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        return torch.randint(low, high + 1, shape, generator=generator)
+        return torch.randint(low, high + 1, shape, generator=generator, device="cpu")
 
     return draw
 
@@ -163,13 +163,13 @@ def draw(
     if special is not None:
         return special(shape, generator).to(dtype)
     if dtype is torch.bool:
-        return torch.randint(0, 2, shape, generator=generator).bool()
+        return torch.randint(0, 2, shape, generator=generator, device="cpu").bool()
     if dtype.is_complex:
         pair = (normal(shape, generator), normal(shape, generator))
         return torch.complex(*pair).to(dtype)
     if not dtype.is_floating_point:
         low = 0 if dtype is torch.uint8 else -9
-        return torch.randint(low, 10, shape, generator=generator).to(dtype)
+        return torch.randint(low, 10, shape, generator=generator, device="cpu").to(dtype)
     return normal(shape, generator).to(dtype)
 
 

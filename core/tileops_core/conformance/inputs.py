@@ -49,8 +49,8 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def made(case: WorkloadCase) -> list[Tensor | None]:
-    """A row's inputs in order, on the CPU, None for those that it leaves out."""
-    return list(make(case.instance).inputs)
+    """A row's inputs in order, on torch's default device, None for those that it leaves out."""
+    return list(make(case.instance, device=torch.get_default_device()).inputs)
 
 
 def make(
@@ -75,7 +75,7 @@ def make(
     """
     signature = call.signature
     own_seed = (seed_of(signature.op, call.case_id) + seed) % 2**63
-    generator = torch.Generator().manual_seed(own_seed)
+    generator = torch.Generator("cpu").manual_seed(own_seed)
     metadata = call.metadata(own_seed)
     params = dict(call.params)
     for param in signature.params:
@@ -88,7 +88,7 @@ def make(
         fact = call.inputs[item.name]
         if fact is not None and item.name in metadata:
             dtype = getattr(torch, fact[0])
-            tensor = torch.tensor(metadata[item.name], dtype=dtype).reshape(fact[1])
+            tensor = torch.tensor(metadata[item.name], dtype=dtype, device="cpu").reshape(fact[1])
         else:
             plain = _plain(signature.op, item.name, fact, generator, values)
             if plain is None:
@@ -116,7 +116,7 @@ def _plain(
     elif values == "positive":
         tensor = fills.positive(shape, generator).to(dtype)
     elif values == "zeros":
-        tensor = torch.zeros(shape, dtype=dtype)
+        tensor = torch.zeros(shape, dtype=dtype, device="cpu")
     else:
         tensor = fills.draw(op, name, dtype, shape, generator)
         tensor = fills.large(tensor) if values == "large" else tensor
