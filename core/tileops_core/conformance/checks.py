@@ -146,7 +146,10 @@ def purity(served: Served, variant: Variant) -> None:
         for seed in range(3):
             arguments = served.arguments(variant, seed)
             before = arguments.copies().inputs
-            results = served.call(op, arguments)
+            try:
+                results = served.call(op, arguments)
+            except Failed as failed:
+                raise Failed(f"purity: {str(failed).partition(': ')[2]}") from failed
             served.check_untouched(variant.call, arguments, before)
             written = served.written(variant.call)
             if not written and arguments.out is None:

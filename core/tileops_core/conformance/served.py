@@ -16,7 +16,7 @@ from tileops_core.conformance.inputs import Arguments
 from tileops_core.conformance.kinds import EXACT, ONE_CODE, SETS, TIES, Kind
 from tileops_core.conformance.outcomes import Failed, Refused, Skipped
 from tileops_core.conformance.variants import Variant
-from tileops_core.errors import DispatchError
+from tileops_core.errors import BackendError, DispatchError
 from tileops_core.op import Op
 from tileops_core.signature.instance import Instance
 from tileops_core.signature.model import Signature
@@ -82,6 +82,8 @@ class Served:
             result = op(*(x for item, x in pairs if not item.kw_only), **named)
         except DispatchError as error:
             raise Refused(str(error)) from error
+        except BackendError as error:
+            raise Failed(f"contract: {error}") from error
         except Exception as error:
             raise Failed(f"error: {described(error)}") from error
         if not self.signature.outputs:

@@ -161,7 +161,7 @@ class Variants:
                 call = self._on_branch(given)
                 if call is None:
                     self.unreached.append(self._told(given))
-                elif _identity(call) not in seen or column:
+                elif _identity(call) not in seen or column or _is_presence(given):
                     seen.add(_identity(call))
                     yield Variant(column or self._column(given), self._told(given), call)
         if self.signature.out_buffer is not None:
@@ -284,11 +284,29 @@ class Variants:
                     yield Variant("odd", f"{quantity}={size}", call)
 
     def _long(self) -> Iterator[Variant]:
-        base = scaled(self.base, _TINY)
-        for quantity in quantities(base):
-            call = resized(base, quantity, _LONG) or resized(base, quantity, _LONG // 2 * 2)
-            if call is not None and elements(call) <= _LONGEST:
-                yield Variant("long", f"{quantity}={_LONG}", call, values="positive")
+        for dtypes, start in self._narrow_and_wide():
+            base = scaled(start, _TINY)
+            for quantity in quantities(base):
+                call = resized(base, quantity, _LONG) or resized(base, quantity, _LONG // 2 * 2)
+                if call is not None and elements(call) <= _LONGEST:
+                    name = ", ".join([f"{quantity}={_LONG}", *dtypes])
+                    yield Variant("long", name, call, values="positive")
+
+    def _narrow_and_wide(self) -> Iterator[tuple[list[str], Instance]]:
+        """The base in 16 bits and in 32, where the entry has both; else as it is."""
+        found = False
+        for dtype in ("float16", "float32"):
+            given: dict[Key, Any] = {
+                index.name: dtype
+                for index in self.signature.indices
+                if isinstance(index.kind, DTypeKind) and dtype in (index.kind.members or ())
+            }
+            call = self._on_branch(given) if given else None
+            if call is not None:
+                found = True
+                yield [dtype], call
+        if not found:
+            yield [], self.base
 
     def _greedy(self, call: Instance, sizes: Iterator[int]) -> Instance:
         """As many lengths changed as the entry accepts, one by one."""
@@ -325,6 +343,11 @@ def _different(rows: Sequence[Instance]) -> list[Instance]:
     for row in rows:
         found.setdefault(_identity(row), row)
     return list(found.values())
+
+
+def _is_presence(given: Given) -> bool:
+    """Whether one tensor is passed or not: both are told, though a row may be the same call."""
+    return len(given) == 1 and all(isinstance(k, str) and k.startswith("present(") for k in given)
 
 
 def _name(key: str) -> str:
