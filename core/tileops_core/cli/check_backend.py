@@ -69,7 +69,7 @@ def check_backend(
     checks = list(suite.checks())
     with _progress(target, len(checks), as_json) as told:
         results = run(checks, told, expected.judge)
-    report = report_of(suite.request, results, expected)
+    report = report_of(suite, results, expected)
     for path in reports:
         report.write(path)
     if as_json:
@@ -124,4 +124,3 @@ def _print(report: Report, reports: tuple[str, ...]) -> None:
     for path in reports:
         page.line(f"report: {path}")
     page.line(report.sentence(), style="bold green" if report.passed else "bold red")
-

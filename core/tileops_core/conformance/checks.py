@@ -8,6 +8,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,13 +92,19 @@ def checks_of(served: Served, elements: int) -> Iterator[Check]:
 
     every = variants.all()
     for variant in every:
-        yield check(variant.column, variant.name, lambda v=variant: run_call(served, v))  # type: ignore[misc]
+        yield check(variant.column, variant.name, partial(run_call, served, variant))
+    for branch in dict.fromkeys(variants.unreached):
+        yield check("branch", branch, partial(_not_reached, branch))
     few = variants.representatives()
     for column, contract in _CONTRACT_CHECKS.items():
         # What leaks is seen at tensors of some size.
         first = every[:1] if column == "leak" else few[:1]
         for variant in few if column in _EACH else first:
-            yield check(column, variant.name, lambda v=variant, c=contract: c(served, v))  # type: ignore[misc]
+            yield check(column, variant.name, partial(contract, served, variant))
+
+
+def _not_reached(branch: str) -> None:
+    raise Skipped(f"the entry allows {branch}, and no row comes near enough to make a call of it")
 
 
 # -- one call -----------------------------------------------------------------------------
@@ -251,7 +259,7 @@ def leak(served: Served, variant: Variant) -> None:
         seen.append(_Memory.now(served.device))
     for what, least in (("objects", _WINDOW // 8), ("device", 1), ("process", _NATIVE)):
         sizes = [getattr(memory, what) for memory in seen]
-        grown = [after - before for before, after in zip(sizes, sizes[1:], strict=False)]
+        grown = [after - before for before, after in pairwise(sizes)]
         if all(one >= least for one in grown[1:]):
             unit = "Python objects" if what == "objects" else f"bytes of the {what}"
             raise Failed(f"leak: each {_WINDOW} calls leave {min(grown[1:])} {unit} behind")

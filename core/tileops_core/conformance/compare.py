@@ -6,8 +6,6 @@ There is one for each kind of result. Which one an op's outputs need is a fact a
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -164,7 +162,9 @@ def distribution(samples: Tensor, probabilities: Tensor) -> str | None:
         return "draws what has probability 0"
     deviation = (due * (1 - probabilities.double())).clamp(min=0).sqrt()
     bad = (counts - due).abs() > 6 * deviation + 1
-    return _at(counts, due, bad, f"is drawn too often or too rarely in {draws}") if bad.any() else None
+    return (
+        _at(counts, due, bad, f"is drawn too often or too rarely in {draws}") if bad.any() else None
+    )
 
 
 def check_close(
@@ -209,8 +209,11 @@ def _at(actual: Tensor, expected: Tensor, bad: Tensor, what: str) -> str:
     one, other = actual[first].item(), expected[first].item()
     count, share = int(bad.sum()), bad.double().mean().item()
     where = f"at {list(first)}: " if first else ""
-    percent = "" if count == bad.numel() or math.isnan(share) else f" ({share:.1%})"
-    return f"{what}: {count} of {bad.numel()} elements{percent}; {where}{_number(one)}, due is {_number(other)}"
+    percent = "" if count == bad.numel() else f" ({share:.1%})"
+    return (
+        f"{what}: {count} of {bad.numel()} elements{percent}; "
+        f"{where}{_number(one)}, due is {_number(other)}"
+    )
 
 
 def _number(value: object) -> str:

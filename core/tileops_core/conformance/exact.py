@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,8 +19,8 @@ from tileops_core.signature.kinds import DTypeKind, MaybeKind
 Oracle = Callable[..., Any]
 
 _STEP = 2.0**-16
-"""Relative size of the changes by which sensitivity is measured: the root of float64's rounding,
-so that neither curvature nor rounding spoils it much."""
+"""Relative size of the changes by which sensitivity is measured: large against float64's rounding,
+small against any curvature."""
 
 _DRAWS = 2
 _NEIGHBORS, _ALL = 2.0**-3, 2.0**-6
@@ -68,135 +69,114 @@ def expected(
     Raises:
         ValueError: the oracle does not give what the entry says.
     """
-    names = [item.name for item in call.signature.inputs]
-    base = _inputs(call, kind, arguments)
-    exact = _run(call, kind, oracle, arguments, base, written)
-    facts = [call.outputs[output.name] for output in call.signature.outputs]
-    if len(facts) != len(exact.outputs):
-        raise ValueError(f"the oracle gives {len(exact.outputs)} results, due are {len(facts)}")
-    dtypes = [None if fact is None else getattr(torch, fact[0]) for fact in facts]
-    dtypes += [_dtype(arguments.inputs[names.index(name)]) for name in written]
-    values = [*exact.outputs, *(exact.written[name] for name in written)]
-    sizes = _sensitivities(call, kind, oracle, arguments, base, written, values)
+    asked = _Asked(call, kind, oracle, arguments, written)
+    base = asked.inputs()
+    values = asked.run(base)
+    sizes = _sensitivities(asked, base, values)
     terms = _terms(call)
-    inner = _inner(base, arguments) if kind.rounds else None
-    beside = sum(
-        (float(x.double().abs().nan_to_num(0, 0, 0).amax())
-         for name, x in zip(names, arguments.inputs, strict=True)
-         if name in kind.cancels and x is not None and x.numel()),
-        0.0,
-    )  # fmt: skip
+    inner = _inner(arguments) if kind.rounds else None
+    beside = _size_beside(call, kind, arguments)
     due = [
-        None if value is None else _due(value, dtype, size, terms, inner, beside)
-        for value, dtype, size in zip(values, dtypes, sizes, strict=True)
+        _due(value, dtype, size if size is None else size + beside, terms, inner)
+        for value, dtype, size in zip(values, asked.dtypes(), sizes, strict=True)
     ]
-    count = len(exact.outputs)
+    count = len(call.signature.outputs)
     rest = {name: one for name, one in zip(written, due[count:], strict=True) if one is not None}
     return Exact(tuple(due[:count]), rest)
 
 
 @attrs.frozen
-class _Results:
-    outputs: tuple[Tensor | None, ...]
-    written: Mapping[str, Tensor]
+class _Asked:
+    """An oracle with the call it is asked about."""
 
+    call: Instance
+    kind: Kind
+    oracle: Oracle
+    arguments: Arguments
+    written: tuple[str, ...]
 
-def _inputs(call: Instance, kind: Kind, arguments: Arguments) -> list[Tensor | None]:
-    """The inputs as the oracle takes them: on the CPU, dense, cast and widened."""
-    found: list[Tensor | None] = []
-    for item, tensor in zip(call.signature.inputs, arguments.inputs, strict=True):
-        if tensor is not None:
-            tensor = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-            tensor = tensor.resolve_neg()
-            cast = call.params.get(kind.casts.get(item.name, ""))
-            if cast is not None and tensor.is_floating_point():
-                tensor = tensor.to(getattr(torch, cast))
-            tensor = _wide(tensor) if kind.widened else tensor
-        found.append(tensor)
-    return found
+    def inputs(self) -> list[Tensor | None]:
+        """The inputs as the oracle takes them: on the CPU, dense, cast and widened."""
+        found: list[Tensor | None] = []
+        for item, tensor in zip(self.call.signature.inputs, self.arguments.inputs, strict=True):
+            if tensor is not None:
+                tensor = tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+                tensor = tensor.resolve_neg()
+                cast = self.call.params.get(self.kind.casts.get(item.name, ""))
+                if cast is not None and tensor.is_floating_point():
+                    tensor = tensor.to(getattr(torch, cast))
+                tensor = _wide(tensor) if self.kind.widened else tensor
+            found.append(tensor)
+        return found
 
+    def params(self) -> dict[str, Any]:
+        """The parameters as the oracle takes them; those that name a dtype ask for float64."""
+        params = dict(self.arguments.params)
+        for param in self.call.signature.params:
+            of = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
+            value = params[param.name]
+            if isinstance(of, DTypeKind) and value is not None:
+                dtype = getattr(torch, value)
+                wide = self.kind.widened and dtype.is_floating_point
+                params[param.name] = torch.float64 if wide else dtype
+            elif isinstance(value, Tensor):
+                value = value.detach().cpu()
+                params[param.name] = _wide(value) if self.kind.widened else value
+        return params
 
-def _wide(tensor: Tensor) -> Tensor:
-    if tensor.is_complex():
-        return tensor.to(torch.complex128)
-    return tensor.double() if tensor.is_floating_point() else tensor
+    def run(self, inputs: list[Tensor | None]) -> list[Tensor | None]:
+        """The results on copies of the inputs: outputs in order, then the written inputs.
 
+        Raises:
+            ValueError: there are more or fewer outputs than the entry has.
+        """
+        own = [None if x is None else x.clone() for x in inputs]
+        with torch.inference_mode():
+            result = self.oracle(*own, **self.params())
+        outputs = self.call.signature.outputs
+        results = result if isinstance(result, tuple) else (result,)
+        results = results if outputs else ()
+        if len(results) != len(outputs):
+            raise ValueError(f"the oracle gives {len(results)} results, due are {len(outputs)}")
+        return [*results, *(own[self._place(name)] for name in self.written)]
 
-def _params(call: Instance, kind: Kind, arguments: Arguments) -> dict[str, Any]:
-    """The parameters as the oracle takes them; those that name a dtype ask for float64."""
-    params = dict(arguments.params)
-    for param in call.signature.params:
-        of = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
-        value = params[param.name]
-        if isinstance(of, DTypeKind) and value is not None:
-            dtype = getattr(torch, value)
-            wide = kind.widened and dtype.is_floating_point
-            params[param.name] = torch.float64 if wide else dtype
-        elif isinstance(value, Tensor):
-            params[param.name] = _wide(value.detach().cpu()) if kind.widened else value.cpu()
-    return params
+    def dtypes(self) -> list[torch.dtype | None]:
+        """The dtypes that the results have in the call, in the same order."""
+        facts = [self.call.outputs[output.name] for output in self.call.signature.outputs]
+        found = [None if fact is None else getattr(torch, fact[0]) for fact in facts]
+        written = [self.arguments.inputs[self._place(name)] for name in self.written]
+        return [*found, *(None if x is None else x.dtype for x in written)]
 
-
-def _run(
-    call: Instance,
-    kind: Kind,
-    oracle: Oracle,
-    arguments: Arguments,
-    inputs: list[Tensor | None],
-    written: tuple[str, ...],
-) -> _Results:
-    """Call the oracle on copies of the inputs."""
-    own = [None if x is None else x.clone() for x in inputs]
-    with torch.inference_mode():
-        result = oracle(*own, **_params(call, kind, arguments))
-    results = result if isinstance(result, tuple) else (result,)
-    if not call.signature.outputs:
-        results = ()
-    names = [item.name for item in call.signature.inputs]
-    kept = {name: own[names.index(name)] for name in written}
-    return _Results(results, {name: x for name, x in kept.items() if x is not None})
+    def _place(self, name: str) -> int:
+        return [item.name for item in self.call.signature.inputs].index(name)
 
 
 def _sensitivities(
-    call: Instance,
-    kind: Kind,
-    oracle: Oracle,
-    arguments: Arguments,
-    base: list[Tensor | None],
-    written: tuple[str, ...],
-    values: list[Tensor | None],
+    asked: _Asked, base: list[Tensor | None], values: list[Tensor | None]
 ) -> list[Tensor | None]:
     """How large the terms behind each element are: what relative changes of the inputs do to it.
 
     Each input is changed by itself, every element up or down by the same share. The root of the
     mean square over the draws is the root of the sum of the terms' squares.
     """
-    if not any(value is not None and _is_approximate(value) for value in values):
-        return [None] * len(values)
-    sizes = [None if value is None else _wide(value).abs() for value in values]
+    sizes = [None if v is None or not _is_approximate(v) else _wide(v).abs() for v in values]
+    if all(size is None for size in sizes) or not asked.kind.widened:
+        return [None if size is None else _spread(size) for size in sizes]
     generator = torch.Generator("cpu").manual_seed(0)
     for at, tensor in enumerate(base):
-        if not kind.widened or tensor is None or not _is_approximate(tensor) or not tensor.numel():
+        if tensor is None or not _is_approximate(tensor) or not tensor.numel():
             continue
-        squares = [None if value is None else torch.zeros_like(size)  # type: ignore[arg-type]
-                   for value, size in zip(values, sizes, strict=True)]  # fmt: skip
+        squares = [None if size is None else torch.zeros_like(size) for size in sizes]
         for _ in range(_DRAWS):
             sign = torch.randint(0, 2, tensor.shape, generator=generator, device="cpu") * 2 - 1
             moved = [*base[:at], tensor * (1 + _STEP * sign), *base[at + 1 :]]
-            other = _run(call, kind, oracle, arguments, moved, written)
-            changed = [*other.outputs, *(other.written[name] for name in written)]
-            for total, one, value in zip(squares, changed, values, strict=True):
+            for total, one, value in zip(squares, asked.run(moved), values, strict=True):
                 if total is not None and one is not None and value is not None:
-                    if _is_approximate(value):
-                        total += ((one - value) / _STEP).abs().square() / _DRAWS
+                    total += ((one - value) / _STEP).abs().square() / _DRAWS
         for size, total in zip(sizes, squares, strict=True):
             if size is not None and total is not None:
                 size += total.sqrt()
     return [None if size is None else _spread(size) for size in sizes]
-
-
-def _is_approximate(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
 
 
 def _spread(size: Tensor) -> Tensor:
@@ -211,27 +191,41 @@ def _spread(size: Tensor) -> Tensor:
 
 
 def _due(
-    value: Tensor,
+    value: Tensor | None,
     dtype: torch.dtype | None,
     size: Tensor | None,
     terms: int,
     inner: torch.dtype | None,
-    beside: float,
-) -> Due:
-    plain = value.detach()
-    if dtype is None or size is None or not (dtype.is_floating_point or dtype.is_complex):
-        return Due(plain, None)
-    plain = _wide(plain)
-    of = {torch.complex64: torch.float32, torch.complex128: torch.float64}.get(dtype, dtype)
-    return Due(plain, bound(plain.abs() if dtype.is_complex else plain, of, terms=terms,
-                            magnitude=size + beside, inner=inner))  # fmt: skip
+) -> Due | None:
+    if value is None or dtype is None:
+        return None
+    if size is None or not (dtype.is_floating_point or dtype.is_complex):
+        return Due(value, None)
+    value = _wide(value)
+    exact = value.abs() if dtype.is_complex else value
+    return Due(value, bound(exact, dtype.to_real(), terms=terms, magnitude=size, inner=inner))
 
 
-def _dtype(tensor: Tensor | None) -> torch.dtype | None:
-    return None if tensor is None else tensor.dtype
+def _size_beside(call: Instance, kind: Kind, arguments: Arguments) -> float:
+    """The greatest element of each input whose size bounds the errors, summed."""
+    total = 0.0
+    for item, tensor in zip(call.signature.inputs, arguments.inputs, strict=True):
+        if item.name in kind.cancels and tensor is not None and tensor.numel():
+            total += float(tensor.double().abs().nan_to_num(0.0, 0.0, 0.0).amax())
+    return total
 
 
-def _inner(base: list[Tensor | None], arguments: Arguments) -> torch.dtype | None:
+def _is_approximate(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _wide(tensor: Tensor) -> Tensor:
+    if tensor.is_complex():
+        return tensor.to(torch.complex128)
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _inner(arguments: Arguments) -> torch.dtype | None:
     """The least exact dtype that factors may be rounded to: that of a floating input."""
     dtypes = [x.dtype for x in arguments.inputs if x is not None and x.dtype in TABLE]
     # Weights are never rounded to fewer than 16 bits.
@@ -248,13 +242,6 @@ def _terms(call: Instance) -> int:
     shapes = [fact[1] for fact in (*call.inputs.values(), *call.tensors.values()) if fact]
     outputs = [fact[1] for fact in call.outputs.values() if fact]
     longest = max((max(shape, default=1) for shape in shapes), default=1)
-    most = max((_count(shape) for shape in shapes), default=1)
-    least = min((max(1, _count(shape)) for shape in outputs), default=1)
+    most = max(map(math.prod, shapes), default=1)
+    least = min((max(1, math.prod(shape)) for shape in outputs), default=1)
     return max(1, longest, -(-most // least))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    count = 1
-    for length in shape:
-        count *= length
-    return count

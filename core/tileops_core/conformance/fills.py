@@ -102,7 +102,9 @@ FILLS: tuple[Fill, ...] = (
     Fill("GEMMW4A16FwdOp", ("weight_zero",), codes(0, 15), "a code of four bits"),
     Fill("*NormFwdOp", ("running_var",), positive, "a variance is positive"),
     Fill("BatchNormBwdOp", ("save_invstd",), positive, "an inverse deviation is positive"),
-    Fill("EngramGateConv*", ("rrms_h", "rrms_k", "rrms_v"), positive, "an inverse root is positive"),
+    Fill(
+        "EngramGateConv*", ("rrms_h", "rrms_k", "rrms_v"), positive, "an inverse root is positive"
+    ),
     Fill("EngramGateConv*", ("alpha",), unit, "a gate is a sigmoid's value"),
     Fill("GLA*", ("g",), decays, "a log-decay is at most 0, else the state grows without bound"),
     Fill("GDNFwdOp", ("g",), decays, "as above"),

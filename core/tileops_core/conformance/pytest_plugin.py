@@ -220,4 +220,4 @@ class _Reporter:
             for seen in self.seen
         ]
         run = _Run.of(self.config)
-        return report_of(run.suite.request, results, run.xfails)
+        return report_of(run.suite, results, run.xfails)

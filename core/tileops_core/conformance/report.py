@@ -26,7 +26,7 @@ from tileops_core.conformance.outcomes import (
     Result,
     counts,
 )
-from tileops_core.conformance.suite import Request
+from tileops_core.conformance.suite import Suite
 from tileops_core.conformance.xfails import Xfails
 
 FORMATS = (".json", ".html", ".txt")
@@ -182,21 +182,23 @@ def cell_text(results: Sequence[Result]) -> str:
     return f"{looked}~" if found[REFUSED] else str(looked)
 
 
-def report_of(request: Request, results: Sequence[Result], xfails: Xfails) -> Report:
+def report_of(suite: Suite, results: Sequence[Result], xfails: Xfails) -> Report:
     """The report of a run.
 
     Args:
-        request: what was asked for.
+        suite: what was run.
         results: every result, judged.
         xfails: what was expected to fail.
     """
+    request = suite.request
+    whole = not (request.ops or request.families)
     return Report(
         target=request.target,
         device=request.device,
         seed=request.seed,
         columns=ALL_COLUMNS,
         results=tuple(results),
-        notes=tuple(xfails.told(results, whole=not (request.ops or request.families))),
+        notes=(*suite.told(), *xfails.told(results, whole=whole)),
         about=about(request.target),
     )
 

@@ -63,7 +63,7 @@ class Served:
     def construct(self, arguments: Arguments) -> Op:
         """A new instance under the target."""
         try:
-            return self.op_class(**arguments.params, target=self.target)  # type: ignore[call-arg]
+            return self.op_class(**arguments.params, target=self.target)
         except Exception as error:
             raise Failed(f"construction: {described(error)}") from error
 
@@ -236,11 +236,12 @@ def poisoned_memory() -> Iterator[None]:
     """New memory holds NaN, or the greatest int, so that an element that nobody writes shows."""
     before = torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
-    fills = torch.utils.deterministic.fill_uninitialized_memory
+    settings: Any = torch.utils.deterministic
+    fills = settings.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
+    settings.fill_uninitialized_memory = True
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(before, warn_only=only_warns)
-        torch.utils.deterministic.fill_uninitialized_memory = fills
+        settings.fill_uninitialized_memory = fills

@@ -31,6 +31,7 @@ from tileops_core.conformance.served import Served, described
 from tileops_core.errors import ManifestError, OpNotAvailableError, TileOpsError
 from tileops_core.op import Op
 from tileops_core.op.definition import installed_for, living_classes
+from tileops_core.ops._index import OPS
 from tileops_core.spec import catalogue
 from tileops_core.spec.text_files import UnreadableFileError, read_text
 from tileops_core.suggest import did_you_mean, listed
@@ -151,7 +152,7 @@ class Suite:
         """The class of an op that has one: the library's, or one that somebody has imported."""
         if op in self._imported:
             return self._imported[op]
-        found = getattr(ops, op, None) if op in ops.__all__ else living_classes().get(op)
+        found = getattr(ops, op) if op in OPS else living_classes().get(op)
         usable = isinstance(found, type) and issubclass(found, Op) and hasattr(found, "_plan")
         return found if usable else None
 
@@ -170,6 +171,20 @@ class Suite:
         except OpNotAvailableError:
             return False
         return chosen.builder is not None or chosen.backend is not None or composite
+
+    def told(self) -> list[str]:
+        """What of the request was left out, in sentences."""
+        said = []
+        for op in sorted(self._named - {served.op for served in self.served}):
+            why = (
+                f"{self.request.target} does not serve it on {self.device}"
+                if self._class(op) is not None
+                else "it has a contract and no class yet"
+                if op in catalogue.known_ops()
+                else "its class is not imported; name it as module:Class"
+            )
+            said.append(f"{op}: {why}")
+        return said
 
     def _registered(self, kind: type) -> Iterator[Registered]:  # type: ignore[type-arg]
         for backend in REGISTRY.backends():

@@ -243,7 +243,7 @@ class Variants:
         """The base with shapes of several axes, all of them different, where it can be."""
         shapes = [q.name for q in quantities(self.base) if q.axis is not None]
         shapes = [n for n in dict.fromkeys(shapes) if n in self.base.given]
-        wide = changed(self.base, {name: _PRIMES[:rank] for name in shapes}) if shapes else None
+        wide = changed(self.base, dict.fromkeys(shapes, _PRIMES[:rank])) if shapes else None
         return wide or self.base
 
     # -- lengths --------------------------------------------------------------------------
@@ -267,13 +267,15 @@ class Variants:
         shapes = [i.name for i in self.signature.indices if isinstance(i.kind, ShapeKind)]
         shapes = [name for name in shapes if name in self.base.given]
         axes = axes_params(self.signature)
+        choices = [{p: self.base.params[p] for p in axes}]
+        choices += [dict.fromkeys(axes, value) for value in (None, -1, 0, ())] if axes else []
         for several in ([[name] for name in shapes] + [shapes]) if shapes else []:
-            for dim in (self.base.params, *({p: d for p in axes} for d in (None, -1, 0, ()))):
-                values = {**{name: () for name in several}, **{p: dim[p] for p in axes if p in dim}}
-                fits = all(misfit(values[p], self.calls.kinds[p]) is None for p in axes)
-                call = changed(self.base, values) if fits else None
-                if call is not None:
-                    yield Variant("scalar", _listed(values), call)
+            for chosen in choices:
+                if all(misfit(v, self.calls.kinds[p]) is None for p, v in chosen.items()):
+                    values = {**dict.fromkeys(several, ()), **chosen}
+                    call = changed(self.base, values)
+                    if call is not None:
+                        yield Variant("scalar", _listed(values), call)
 
     def _odd(self) -> Iterator[Variant]:
         yield Variant("odd", "different primes", self._greedy(self.base, iter(_PRIMES)))
@@ -334,7 +336,9 @@ class Variants:
         yield Variant("special", "large", self.base, values="large")
         for item in self.signature.inputs:
             if self.base.inputs[item.name] is not None and item.values is None:
-                yield Variant("special", f"NaN in {item.name}", self.base, values=f"nan:{item.name}")
+                yield Variant(
+                    "special", f"NaN in {item.name}", self.base, values=f"nan:{item.name}"
+                )
 
 
 def _different(rows: Sequence[Instance]) -> list[Instance]:

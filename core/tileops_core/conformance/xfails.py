@@ -98,7 +98,9 @@ class Xfails:
         for line in self.lines:
             found = [r for r in by_line[line.line] if r.outcome in (XFAILED, XPASSED)]
             if not by_line[line.line] and whole:
-                said.append(f"{self.path}, line {line.line}: {line.pattern} is no check of this run")
+                said.append(
+                    f"{self.path}, line {line.line}: {line.pattern} is no check of this run"
+                )
             elif found and all(r.outcome == XPASSED for r in found):
                 many = "it passes" if len(found) == 1 else f"all {len(found)} of them pass"
                 said.append(f"{self.path}, line {line.line}: {line.pattern}: {many}; remove it")
