@@ -93,7 +93,7 @@ def checks_of(served: Served, elements: int) -> Iterator[Check]:
     every = variants.all()
     for variant in every:
         yield check(variant.column, variant.name, partial(run_call, served, variant))
-    for branch in dict.fromkeys(variants.unreached):
+    for branch in variants.unreached:
         yield check("branch", branch, partial(_not_reached, branch))
     few = variants.representatives()
     for column, contract in _CONTRACT_CHECKS.items():

@@ -33,7 +33,8 @@ def close(actual: Tensor, expected: Tensor, allowed: Tensor) -> str | None:
     allowed = torch.as_tensor(allowed, dtype=torch.float64).expand(expected.shape)
     # Near the end of the range either side of the last number is right.
     end = torch.finfo(actual.dtype).max
-    near = (expected.abs() + allowed >= end) & (wide.abs() >= end * (1 - 2.0**-8))
+    room = allowed + end * 2.0**-8
+    near = ((expected.abs() - end).abs() <= room) & (wide.abs() >= end * (1 - 2.0**-8))
     near &= wide.sign() == expected.sign()
     same = (wide == rounded) | (wide.isnan() & rounded.isnan()) | near
     bad = special & ~same
@@ -53,8 +54,9 @@ def exact(actual: Tensor, expected: Tensor) -> str | None:
         return wrong
     expected = expected.to(actual.dtype)
     if actual.dtype.is_floating_point:
-        same = (actual.double() == expected.double()) & (actual.signbit() == expected.signbit())
-        same |= actual.isnan() & expected.isnan()
+        one, other = actual.double(), expected.double()
+        same = (one == other) & (one.signbit() == other.signbit())
+        same |= one.isnan() & other.isnan()
     else:
         same = actual == expected
     return None if bool(same.all()) else _at(actual, expected, ~same, "differs in bits")
@@ -81,10 +83,10 @@ def _ranks(codes: Tensor) -> Tensor:
     """The place of each code in the order of their values."""
     if not codes.dtype.is_floating_point:
         return codes.to(torch.int64)
-    bits = codes.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[codes.itemsize])
-    width = 8 * codes.itemsize
-    magnitude = bits.to(torch.int64) & (2 ** (width - 1) - 1)
-    return torch.where(codes.signbit(), -magnitude, magnitude)
+    signed = {1: torch.int8, 2: torch.int16, 4: torch.int32}[codes.itemsize]
+    bits = codes.contiguous().view(signed).to(torch.int64)
+    magnitude = bits & (2 ** (8 * codes.itemsize - 1) - 1)
+    return torch.where(bits < 0, -magnitude, magnitude)
 
 
 def as_sets(actual: Tensor, expected: Tensor) -> str | None:

@@ -160,7 +160,8 @@ class Variants:
             for given in self._accepted(keys) if keys else ():
                 call = self._on_branch(given)
                 if call is None:
-                    self.unreached.append(self._told(given))
+                    told = self._told(given)
+                    self.unreached += [told] if told not in self.unreached else []
                 elif _identity(call) not in seen or column or _is_presence(given):
                     seen.add(_identity(call))
                     yield Variant(column or self._column(given), self._told(given), call)
