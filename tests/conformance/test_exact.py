@@ -49,7 +49,9 @@ def test_a_cast_that_the_op_makes_is_made_before():
     call = call_of("SumFwdOp", dtype="bfloat16", T="float32")
     arguments, due = exact("SumFwdOp", call)
     cast = arguments.inputs[0].bfloat16().double()
-    assert torch.allclose(due.outputs[0].value, cast.sum(call.params["dim"], call.params["keepdim"]))
+    assert torch.allclose(
+        due.outputs[0].value, cast.sum(call.params["dim"], call.params["keepdim"])
+    )
 
 
 def test_ints_are_exact():

@@ -132,7 +132,9 @@ def test_misuse_is_told_in_a_line(given, says, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given = [word if word != "acme" else "reference" for word in given]
     within = ["-p", PLUGIN, "-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", str(tmp_path)]
-    status = pytest.main(["-c", os.devnull, *within, "--pyargs", "tileops_core.conformance", *given])
+    status = pytest.main(
+        ["-c", os.devnull, *within, "--pyargs", "tileops_core.conformance", *given]
+    )
     assert status in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERRUPTED)
     shown = capsys.readouterr()
     assert says in shown.out + shown.err

@@ -14,7 +14,9 @@ from tileops_core.conformance.report import Report, matrix
 
 RESULTS = (
     Result("SumFwdOp", "reduction", "workload", "a", "passed", 0.1),
-    Result("SumFwdOp", "reduction", "empty", "S[0]=0", "failed", 0.1, "value: <b>bold</b> </script>"),
+    Result(
+        "SumFwdOp", "reduction", "empty", "S[0]=0", "failed", 0.1, "value: <b>bold</b> </script>"
+    ),
     Result("SumFwdOp", "reduction", "empty", "S[1]=0", "passed", 0.1),
     Result("TanhFwdOp", "elementwise", "workload", "a", "refused", 0.1, "no"),
     Result("TanhFwdOp", "elementwise", "leak", "a", "xfailed", 0.1, "expected: known"),
