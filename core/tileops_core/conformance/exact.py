@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tileops_core.conformance.inputs import Arguments
 from tileops_core.conformance.kinds import Kind
-from tileops_core.conformance.tolerances import TABLE, bound
+from tileops_core.conformance.tolerances import TABLE, UNLUCKY, bound
 from tileops_core.signature.instance import Instance
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
 
@@ -203,7 +203,10 @@ def _due(
         return Due(value, None)
     value = _wide(value)
     exact = value.abs() if dtype.is_complex else value
-    return Due(value, bound(exact, dtype.to_real(), terms=terms, magnitude=size, inner=inner))
+    allowed = bound(exact, dtype.to_real(), terms=terms, magnitude=size)
+    if inner is not None:
+        allowed = allowed + UNLUCKY * TABLE[inner].rounding * size
+    return Due(value, allowed)
 
 
 def _size_beside(call: Instance, kind: Kind, arguments: Arguments) -> float:

@@ -48,9 +48,12 @@ TABLE: Mapping[torch.dtype, Precision] = {
 FUNCTION_ROUNDINGS = 8
 """Vectorized exp, erf, tanh and rsqrt are right to a few units, and a formula has a few steps."""
 
-PER_ROOT_OF_TERMS = 2
-"""Rounding errors of a sum are as good as independent, so they grow like the root of its length;
-twice that, because one result in many thousands is an unlucky one."""
+UNLUCKY = 4
+"""Roundings are as good as independent, so many of them are a normal number; one result in many
+thousands is four deviations away."""
+
+PER_ROOT_OF_TERMS = UNLUCKY
+"""The rounding errors of a sum grow like the root of its length."""
 
 TIE = 1e-3
 """Part of a rounding by which a result near the middle of two neighbors may pass it."""
