@@ -37,7 +37,7 @@ class Fault:
     """What is wrong, and how it has to be told.
 
     Attributes:
-        name: in the words of the issue.
+        name: what kind of fault it is.
         op: the op that is built wrongly.
         build: the builder.
         columns: columns in which it must show, all of them.
