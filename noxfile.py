@@ -148,7 +148,8 @@ def wheels(session: nox.Session) -> None:
             # -I: neither this folder nor the user's own packages can stand in for a wheel.
             smoke = str(ROOT / "tests" / "installed" / "smoke.py")
             session.run(str(programs / "python"), "-I", smoke, external=True)
-            for arguments in (["--version"], ["doctor"], ["ops"]):
+            checked = ["check-backend", "reference", "--family", "rope", "--quick"]
+            for arguments in (["--version"], ["doctor"], ["ops"], checked):
                 session.run(str(programs / "tileops"), *arguments, external=True)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from case_inputs import made
 
 from tileops_core.call.metadata import check_metadata
+from tileops_core.conformance.inputs import made
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.cases import call_of
 from tileops_core.signature.build import build_signature

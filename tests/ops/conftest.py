@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-import tolerances
 import torch
 
 from tileops_core import ops
@@ -18,12 +17,6 @@ from tileops_core.backend.targets import default_target
 @pytest.fixture(autouse=True)
 def seed() -> None:
     torch.manual_seed(0)
-
-
-@pytest.fixture(scope="session")
-def check_close() -> Callable[..., None]:
-    """Compare with a float64 result under the one table of tolerances."""
-    return tolerances.check_close
 
 
 def _builder(op: str) -> Callable[..., Callable[..., object]]:

@@ -6,10 +6,13 @@ import math
 
 import pytest
 import torch
-from case_inputs import made
 
 from tileops_core import BUILTIN, ops
 from tileops_core.backend.registry import REGISTRY
+from tileops_core.conformance import compare
+from tileops_core.conformance.exact import expected
+from tileops_core.conformance.inputs import Arguments, made
+from tileops_core.conformance.kinds import kind_of
 from tileops_core.errors import NotATensorError, SignatureError
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
@@ -44,13 +47,13 @@ def as_tuple(result):
     return tuple(x for x in (result if isinstance(result, tuple) else (result,)) if x is not None)
 
 
-def for_oracle(case, *, wide):
-    """The parameters as the oracle takes them; ``wide`` asks for float64 results."""
+def for_oracle(case):
+    """The parameters as the oracle takes them."""
     params = dict(case.params)
     for param in SIGNATURES[case.op].params:
         kind = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
         if isinstance(kind, DTypeKind) and params[param.name] is not None:
-            params[param.name] = torch.float64 if wide else getattr(torch, params[param.name])
+            params[param.name] = getattr(torch, params[param.name])
     return params
 
 
@@ -58,7 +61,7 @@ def for_oracle(case, *, wide):
 def test_the_op_gives_what_the_reference_function_gives(case, server):
     op, inputs = construct(case, target=server or "reference"), made(case)
     copies = [x if x is None else x.clone() for x in inputs]
-    expected = REGISTRY.oracle(case.op)(*copies, **for_oracle(case, wide=False))
+    expected = REGISTRY.oracle(case.op)(*copies, **for_oracle(case))
     for result, right in zip(as_tuple(call(op, inputs)), as_tuple(expected), strict=True):
         assert torch.equal(result, right)
         assert result.dtype is right.dtype
@@ -66,17 +69,16 @@ def test_the_op_gives_what_the_reference_function_gives(case, server):
 
 
 @each
-def test_the_result_is_near_the_exact_one(case, check_close):
+def test_the_result_is_near_the_exact_one(case):
     inputs = made(case)
-    wide = [x.double() if x is not None and x.is_floating_point() else x for x in inputs]
-    exact = REGISTRY.oracle(case.op)(*wide, **for_oracle(case, wide=True))
-    floats = [x for x in inputs if x is not None and x.is_floating_point()]
-    terms = max(max(x.shape, default=1) for x in inputs if x is not None)
+    arguments = Arguments(case.params, tuple(inputs))
+    due = expected(case.instance, kind_of(case.op), REGISTRY.oracle(case.op), arguments, ())
     inputs = [x if x is None else x.clone() for x in inputs]
-    for result, right in zip(as_tuple(call(construct(case), inputs)), as_tuple(exact), strict=True):
-        size = right.double().abs().amax() + sum(x.double().abs().amax() for x in floats)
-        inner = floats[0].dtype if floats and floats[0].dtype.itemsize == 2 else None
-        check_close(result, right, terms=terms, magnitude=size, inner=inner)
+    for result, one in zip(as_tuple(call(construct(case), inputs)), due.outputs, strict=True):
+        if one.allowed is None:
+            assert compare.exact(result.cpu(), one.value) is None
+        else:
+            assert compare.close(result.cpu(), one.value, one.allowed) is None
 
 
 @each

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-import tolerances
 import torch
+
+from tileops_core.conformance import compare
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +18,7 @@ def seed() -> None:
 @pytest.fixture(scope="session")
 def check_close() -> Callable[..., None]:
     """Compare with a float64 result under the one table of tolerances."""
-    return tolerances.check_close
+    return compare.check_close
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from tileops_core import checks
+from tileops_core.conformance.layouts import laid_out
 
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
@@ -93,30 +94,6 @@ def _values(dtype: torch.dtype, shape: tuple[int, ...], seed: int) -> torch.Tens
     if values.numel() > 1 and seed % 5 == 0:
         values.view(-1)[0] = float("nan")
     return values.to(dtype)
-
-
-def laid_out(values: torch.Tensor, layout: str) -> torch.Tensor:
-    """The values (of an expanded tensor: the first ones, again and again) in another layout."""
-    rank, shape = values.dim(), values.shape
-    if layout == "transposed" and rank > 1:
-        return values.transpose(0, -1).contiguous().transpose(0, -1)
-    if layout == "strided" and rank > 0:
-        wide = values.new_zeros((*shape[:-1], 2 * shape[-1]))
-        wide[..., ::2] = values
-        return wide[..., ::2]
-    if layout == "padded" and rank > 0:
-        wide = values.new_zeros((*shape[:-1], shape[-1] + 1))
-        wide[..., 1:] = values
-        return wide[..., 1:]
-    if layout == "offset":
-        flat = values.new_zeros(values.numel() + 1)
-        flat[1:] = values.reshape(-1)
-        return flat[1:].view(shape)
-    if layout == "expanded" and rank > 0 and shape[0] > 0:
-        return values[:1].expand(shape)
-    if layout == "negative" and values.dtype not in (torch.bool, *_FLOAT8):
-        return torch._neg_view(values.neg())
-    return values
 
 
 def _in_form(tensor: torch.Tensor, form: str) -> Any:

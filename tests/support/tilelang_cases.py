@@ -20,7 +20,7 @@ WIDTHS = (1, 31, 33, 511, 513, 4095, 4097)
 
 @attrs.frozen
 class Exact:
-    """What a result is compared with, and what :mod:`tolerances` asks about it."""
+    """What a result is compared with, and what the tolerances ask about it."""
 
     value: Tensor
     magnitude: Tensor | None = None

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import tolerances
 import torch
 
+from tileops_core.conformance import compare
 from tileops_tilelang.cpu import toolchain
 
 
@@ -32,7 +32,7 @@ def compiler() -> None:
 @pytest.fixture(scope="session")
 def check_close() -> Callable[..., None]:
     """Compare with a float64 result under the one table of tolerances."""
-    return tolerances.check_close
+    return compare.check_close
 
 
 @pytest.fixture

@@ -18,6 +18,10 @@ COMMANDS = {
         "tileops_core.cli.bench:bench",
         "What an op's workloads take here, beside what they take at least.",
     ),
+    "check-backend": (
+        "tileops_core.cli.check_backend:check_backend",
+        "Whether a backend computes what the manifest says: the conformance suite.",
+    ),
     "validate": (
         "tileops_core.cli.validate:validate",
         "Every fault of a manifest, and of the code behind it.",

@@ -180,11 +180,19 @@ class Instance:
                 return case
         raise RowFault(f"no case of the shape of {item.name} fits")
 
-    def _check_indices(self) -> None:
+    def used(self) -> set[str]:
+        """The names that the call's branch reads to settle its tensors' facts.
+
+        Raises:
+            RowFault: A tensor's facts have no value.
+        """
         used: set[str] = set()
-        facts = {**self.tensors, **self.inputs}
-        for item in (*self.signature.construction_tensors, *self.signature.inputs):
-            if facts[item.name] is None:
+        given = (*self.signature.construction_tensors, *self.signature.inputs)
+        for item in given:
+            if self.bindings.get(item.name, self) is self:  # nobody has asked yet
+                self.bindings[item.name] = _PASSED if self._passed(item) else None
+        for item in given:
+            if self.bindings[item.name] is None:
                 continue
             case = self.branch(item)
             with self.bindings.reading() as names:
@@ -194,7 +202,10 @@ class Instance:
                 if item.values is not None:
                     self.arguments(item)
             used |= names
-        for name in sorted(self.given.keys() - used):
+        return used
+
+    def _check_indices(self) -> None:
+        for name in sorted(self.given.keys() - self.used()):
             raise RowFault(f"it gives {name}, which its branch does not use")
 
     def _check_rules(self, rules: Sequence[Rule]) -> None:

@@ -123,10 +123,22 @@ def _behind(instance: Instance, *exprs: Expr) -> set[str]:
 
 def _changed(instance: Instance, group: list[_Quantity]) -> Instance | None:
     """The call with quantities halved, or None when the entry does not accept that."""
-    params, given = dict(instance.params), dict(instance.given)
+    values = {**instance.params, **instance.given}
     for quantity in group:
-        values = given if quantity.name in given else params
         values[quantity.name] = quantity.halved(values[quantity.name])
+    return changed(instance, {q.name: values[q.name] for q in group})
+
+
+def changed(instance: Instance, values: Mapping[str, Any]) -> Instance | None:
+    """A call with other parameters and indices, or None when the entry does not accept that.
+
+    Args:
+        instance: A call, of which at least tensors' presence is known.
+        values: What changes. Dims that metadata tells follow by themselves.
+    """
+    params, given = dict(instance.params), dict(instance.given)
+    for name, value in values.items():
+        (given if name in given else params)[name] = value
     candidate = _like(instance, params, given)
     try:
         for name, tell in _told(instance):

@@ -48,6 +48,11 @@ class WorkloadCase:
         return seed_of(self.op, self.case_id)
 
     @property
+    def instance(self) -> Instance:
+        """The call as its values by name, from which others can be made."""
+        return self._instance
+
+    @property
     def elements(self) -> int:
         """How many elements the case's tensors have together, outputs included."""
         return elements(self._instance)
