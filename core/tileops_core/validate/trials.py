@@ -59,7 +59,7 @@ class Trials:
             yield from self._changed(givens[:4], bases[:2], change)
         # The branch may be refused with the row's sizes, as a packed call with more than one batch;
         # or two conditions on the way are about two sizes.
-        others = self._changes(rule.expr for rule in self.signature.rules)
+        others = self._changes(rule.expr for rule in self.calls.signature.rules)
         alone = (change for change in others if change not in changes)
         pairs = (
             {**first, **second}
