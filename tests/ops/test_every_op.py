@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from calling import called
 
 from tileops_core import BUILTIN, ops
 from tileops_core.backend.registry import REGISTRY
@@ -36,10 +37,7 @@ def construct(case, **more):
 
 
 def call(op, inputs):
-    """Call with the signature's inputs in order; some are taken by name alone."""
-    declared = SIGNATURES[type(op).__name__].inputs
-    named = {t.name: x for t, x in zip(declared, inputs, strict=True) if t.kw_only}
-    return op(*(x for t, x in zip(declared, inputs, strict=True) if not t.kw_only), **named)
+    return called(SIGNATURES[type(op).__name__], op, inputs)
 
 
 def as_tuple(result):
@@ -74,7 +72,8 @@ def test_the_result_is_near_the_exact_one(case):
     arguments = Arguments(case.params, tuple(inputs))
     due = expected(case.instance, kind_of(case.op), REGISTRY.oracle(case.op), arguments, ())
     inputs = [x if x is None else x.clone() for x in inputs]
-    for result, one in zip(as_tuple(call(construct(case), inputs)), due.outputs, strict=True):
+    present = [one for one in due.outputs if one is not None]
+    for result, one in zip(as_tuple(call(construct(case), inputs)), present, strict=True):
         if one.allowed is None:
             assert compare.exact(result.cpu(), one.value) is None
         else:

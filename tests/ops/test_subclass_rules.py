@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import case_inputs
 import pytest
 import torch
+from calling import called
 from subclass_rules import faults_of, left_on
 
 from tileops_core import Op, ops
 from tileops_core.cli.calls import call_of_case
 from tileops_core.cli.survey import Survey
+from tileops_core.conformance.inputs import made
 from tileops_core.kernels import Kernel
 from tileops_core.ops import ReLUFwdOp, RMSNormFwdOp
 from tileops_core.signature.workload import cases
@@ -34,10 +35,8 @@ def test_a_call_leaves_nothing_on_an_instance(name, seen):
     case = next(cases(signature)).scaled(5000)
     op = call_of_case(seen, name, case, "reference", "cpu").op
     before = dict(vars(op))
-    inputs = dict(zip((t.name for t in signature.inputs), case_inputs.made(case), strict=True))
-    named = {t.name: inputs.pop(t.name) for t in signature.inputs if t.kw_only}
-    for _ in range(2):
-        op(*inputs.values(), **named)
+    for inputs in (made(case), made(case)):
+        called(signature, op, inputs)
     assert left_on(op, before) == []
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import attrs
 import torch
-from case_inputs import made
+from calling import called
 
 from tileops_core import Op, ops
 from tileops_core.call.torch_operators import LIBRARY, OPERATORS, TorchOperator
+from tileops_core.conformance.inputs import made
 from tileops_core.errors import ManifestError, TileOpsError
 from tileops_core.signature.kinds import BoolKind, DimKind, ShapeKind
 from tileops_core.signature.model import Signature, Workload
@@ -46,6 +47,11 @@ class Call:
         some = "+".join(n for n, fact in self.case.inputs.items() if fact is not None)
         return f"{self.operator.partition('::')[2]}-{self.case.case_id}-{some}"
 
+    @property
+    def signature(self) -> Signature:
+        """The op's."""
+        return OPS[self.case.op]._plan.signature
+
     def op(self) -> Op:
         """A new instance."""
         return OPS[self.case.op](**self.case.params)
@@ -65,7 +71,7 @@ def _operator_of(case: WorkloadCase) -> str:
     """Which of an op's operators a call is, by its record on tensors without data."""
     cls = OPS[case.op]
     op = cls(**case.params)
-    op(*(None if x is None else x.to("meta") for x in _on_meta(case)))
+    called(cls._plan.signature, op, _on_meta(case))
     suffix = op.last_call.branch_key
     found = [n for n in cls.compile_op_names if n.endswith(suffix)] if suffix else []
     return min(found or cls.compile_op_names, key=len)
@@ -157,7 +163,7 @@ def _empty(op: str) -> Call | None:
             continue
         call = Call(case, _operator_of(case))
         try:
-            call.op()(*call.tensors())
+            called(call.signature, call.op(), call.tensors())
         except (TileOpsError, IndexError):
             continue
         return call

@@ -21,19 +21,31 @@ _DEVICE = {"is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu", "is_available"}
 
 def faults_of(cls: type[Op]) -> list[str]:
     """What of a class's own source breaks a rule, a line each."""
-    found = []
+    methods = []
     for owner in cls.__mro__[: cls.__mro__.index(Op)]:
         tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
         (defined,) = tree.body
         assert isinstance(defined, ast.ClassDef)
-        for item in defined.body:
-            if isinstance(item, ast.FunctionDef):
-                found += [f"{owner.__name__}.{item.name} {fault}" for fault in _in_method(item)]
-    return found
+        methods += [(owner, item) for item in defined.body if isinstance(item, ast.FunctionDef)]
+    asked = {name for _, method in methods if method.name != "__init__" for name in _asks(method)}
+    construct = {name for _, method in methods for name in _asks(method)} - asked | {"__init__"}
+    return [
+        f"{owner.__name__}.{method.name} {fault}"
+        for owner, method in methods
+        for fault in _in_method(method, method.name in construct)
+    ]
 
 
-def _in_method(method: ast.FunctionDef) -> Iterator[str]:
-    constructs = method.name == "__init__"
+def _asks(method: ast.FunctionDef) -> Iterator[str]:
+    """The methods of its own class that a method calls."""
+    for node in ast.walk(method):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and _name(called.value) == "self":
+            yield called.attr
+
+
+def _in_method(method: ast.FunctionDef, constructs: bool) -> Iterator[str]:
+    """What breaks a rule; ``constructs``: only ``__init__`` calls it."""
     for decorator in method.decorator_list:
         if _name(decorator) in _CACHES:
             yield f"keeps its results with {_name(decorator)}"

@@ -28,7 +28,7 @@ def add_note(exc: BaseException, text: str) -> None:
     if hasattr(exc, "add_note"):
         exc.add_note(text)
     else:
-        exc.__notes__ = [*(notes or ()), text]  # type: ignore[attr-defined]
+        vars(exc)["__notes__"] = [*(notes or ()), text]
 
 
 def blame(

@@ -157,6 +157,7 @@ class Suite:
         return found if usable else None
 
     def _is_served(self, op_class: type[Op]) -> bool:
+        """Whether the target computes an op, or every sub-op that its own body calls."""
         plan = op_class._plan
         installed = installed_for(op_class, plan)
         kind = self.device.type
@@ -169,7 +170,7 @@ class Suite:
                 in_tree=lambda backend: installed.runs_on(kind, backend),
             )
         except OpNotAvailableError:
-            return False
+            return composite and all(map(self._is_served, op_class.delegate_types.values()))
         return chosen.builder is not None or chosen.backend is not None or composite
 
     def told(self) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from tileops_core.conformance.kinds import kind_of
 from tileops_core.conformance.quantities import Quantity, axes_params, quantities, resized
 from tileops_core.signature.branches import Given, Key, TooManyBranches
 from tileops_core.signature.calls import Calls
@@ -27,6 +28,7 @@ from tileops_core.signature.model import REQUIRED, Param, Signature
 from tileops_core.signature.scaling import changed, elements, scaled
 from tileops_core.signature.types import misfit
 from tileops_core.signature.workload import cases
+from tileops_core.spec.entries import AdtValue
 from tileops_core.spec.expressions import Expr
 
 COLUMNS: Mapping[str, str] = {
@@ -225,7 +227,7 @@ class Variants:
                 continue
             name = _name(key)
             if name == key:
-                words.append(f"{key}={getattr(value, 'kind', value)}")
+                words.append(f"{key}={_word_of(value)}")
             else:
                 words.append(f"{'with' if value else 'without'} {name}")
         return ", ".join(words)
@@ -334,7 +336,8 @@ class Variants:
 
     def _special(self) -> Iterator[Variant]:
         yield Variant("special", "zeros", self.base, values="zeros")
-        yield Variant("special", "large", self.base, values="large")
+        if kind_of(self.signature.op).large:
+            yield Variant("special", "large", self.base, values="large")
         for item in self.signature.inputs:
             if self.base.inputs[item.name] is not None and item.values is None:
                 yield Variant(
@@ -358,6 +361,14 @@ def _is_presence(given: Given) -> bool:
 def _name(key: str) -> str:
     """What a discriminant speaks of: ``"w"`` for ``"present(w)"``."""
     return key.removeprefix("present(").rstrip(")")
+
+
+def _word_of(value: Any) -> str:
+    """A discriminant's value; of a sum the form and what else decides."""
+    if not isinstance(value, AdtValue):
+        return str(value)
+    fields = ", ".join(str(of) for _, of in value.fields)
+    return f"{value.kind}({fields})" if fields else value.kind
 
 
 def _identity(call: Instance) -> Any:

@@ -1,22 +1,23 @@
 """Mixtures of experts: how rows are grouped, and the kernels' contracts.
 
 The layouts are the Python side of ``MGroupedLayout`` in the manifest's ``types.yaml``; an op takes
-one of them and checks it against its declaration there.
+one of them and checks it against its declaration there. They are dataclasses, which torch can trace
+the construction of.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
-import attrs
 import torch
 from torch import Tensor
 
 from tileops_core.kernels import CallSpec, KernelInterface
 
 
-@attrs.frozen
+@dataclass(frozen=True)
 class ContiguousLayout:
     """Groups of rows one after the other in one matrix.
 
@@ -34,7 +35,7 @@ class ContiguousLayout:
     alignment: int = 1
 
 
-@attrs.frozen
+@dataclass(frozen=True)
 class MaskedLayout:
     """A matrix of ``max_m`` rows for each group, which fills the first of them.
 
@@ -49,7 +50,7 @@ MGroupedLayout: TypeAlias = ContiguousLayout | MaskedLayout
 """How the rows of several groups lie in memory."""
 
 
-@attrs.frozen
+@dataclass(frozen=True)
 class RoutingEpilogueSpec:
     """What happens to the sum over a token's experts.
 

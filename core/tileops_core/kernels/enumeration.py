@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
-
 from tileops_core.kernels.kernel import Kernel
+from tileops_core.kernels.typed_keys import field_names
 
 
 def kernels_in(entry: object) -> Iterator[Kernel]:
@@ -35,8 +33,4 @@ def _held(item: Any) -> list[Any]:
         return list(item)
     if isinstance(item, type):
         return []
-    if attrs.has(type(item)):
-        return [getattr(item, field.name, None) for field in attrs.fields(type(item))]
-    if dataclasses.is_dataclass(item):
-        return [getattr(item, field.name, None) for field in dataclasses.fields(item)]
-    return []
+    return [getattr(item, name, None) for name in field_names(type(item)) or ()]

@@ -12,6 +12,8 @@ import numbers
 import re
 from typing import Any
 
+import attrs
+
 NAN = float("nan")
 """The NaN that every key holds: tuples compare items by identity first, so it equals itself."""
 
@@ -53,12 +55,19 @@ def marked(value: Any) -> tuple[Any, Any]:
         return value, (kind, text)
     if kind is frozenset:
         return value, (kind, frozenset((item, marked(item)[1]) for item in value))
-    if dataclasses.is_dataclass(kind):
-        return value, (kind, *(_mark_of(value, f.name) for f in dataclasses.fields(kind)))
-    attributes = getattr(kind, "__attrs_attrs__", None)
-    if attributes is not None:
-        return value, (kind, *(_mark_of(value, attribute.name) for attribute in attributes))
+    names = field_names(kind)
+    if names is not None:
+        return value, (kind, *(_mark_of(value, name) for name in names))
     return value, kind
+
+
+def field_names(kind: type) -> list[str] | None:
+    """The names of the fields of a class that attrs or dataclasses made; None of another one."""
+    if dataclasses.is_dataclass(kind):
+        return [field.name for field in dataclasses.fields(kind)]
+    if attrs.has(kind):
+        return [field.name for field in attrs.fields(kind)]
+    return None
 
 
 def _mark_of(holder: object, name: str) -> Any:

@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-import attrs
 import torch
 
 from tileops_core.backend.targets import BUILTIN, Builtin
+from tileops_core.kernels.typed_keys import field_names
 from tileops_core.plan.model import Plan
 from tileops_core.plan.params import python_class
 from tileops_core.signature.kinds import AdtKind, Kind, MaybeKind, OpaqueKind
@@ -64,8 +64,9 @@ def typed(value: Any) -> Any:
         return {"complex": [value.real, value.imag]}
     if isinstance(value, Mapping):
         return {"mapping": [[k, typed(v)] for k, v in value.items()]}
-    if attrs.has(type(value)):
-        fields = [[f.name, typed(getattr(value, f.name))] for f in attrs.fields(type(value))]
+    names = field_names(type(value))
+    if names is not None:
+        fields = [[name, typed(getattr(value, name))] for name in names]
         return {f"{type(value).__module__}.{type(value).__qualname__}": fields}
     return _own(value)
 

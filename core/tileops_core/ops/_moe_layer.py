@@ -106,19 +106,15 @@ class MoELayer(Op):
         b_down: Tensor | None = None,
     ) -> Tensor:
         """What the routed experts add to each token."""
+        name: str = type(self).__qualname__
         weights, ids = self._router()(gating_output, correction_bias)
         experts, between = self._routed_experts(), self.prepare_finalize
         if between is None:
             routed = experts(hidden_states, w_gate_up, w_down, weights, ids, b_gate_up, b_down)
-            return self._checked(routed, "experts", hidden_states)
+            return _checked(name, routed, "experts", hidden_states)
         count = w_down.shape[0]
         prepared: PreparedTokens = between.prepare(hidden_states, weights, ids, count)
-        first, behind = prepared.first_expert, prepared.first_expert + prepared.num_experts
-        if not 0 <= first <= behind <= count:
-            raise ValueError(
-                f"{type(self).__name__}: prepare of {between!r} chose the experts from {first} to "
-                f"before {behind}, the layer has {count}"
-            )
+        first, behind = _chosen(name, between, prepared, count)
         routed = experts(
             prepared.hidden_states,
             w_gate_up[first:behind],
@@ -128,23 +124,35 @@ class MoELayer(Op):
             None if b_gate_up is None else b_gate_up[first:behind],
             None if b_down is None else b_down[first:behind],
         )
-        self._checked(routed, "experts", prepared.hidden_states)
+        _checked(name, routed, "experts", prepared.hidden_states)
         output = between.finalize(routed, prepared)
-        return self._checked(output, "finalize of prepare_finalize", hidden_states)
+        return _checked(name, output, "finalize of prepare_finalize", hidden_states)
 
-    def _checked(self, result: Any, by: str, due: Tensor) -> Tensor:
-        """A result of an injected object, whose fault it would be: the op's own are right."""
-        if (
-            isinstance(result, Tensor)
-            and result.shape == due.shape
-            and result.dtype is due.dtype
-            and result.device == due.device
-        ):
-            return result
-        raise TypeError(
-            f"{type(self).__name__}: {by} returned {_told(result)}, due is {_told(due)}; it is the "
-            "object passed at construction that has to be repaired"
+
+def _chosen(op: str, by: PrepareFinalize, prepared: PreparedTokens, count: int) -> tuple[int, int]:
+    """The first of the experts that an injected object chose, and the one behind the last."""
+    first, behind = prepared.first_expert, prepared.first_expert + prepared.num_experts
+    if not 0 <= first <= behind <= count:
+        raise ValueError(
+            f"{op}: prepare of {by!r} chose the experts from {first} to before {behind}, the layer "
+            f"has {count}"
         )
+    return first, behind
+
+
+def _checked(op: str, result: Any, by: str, due: Tensor) -> Tensor:
+    """A result of an injected object, whose fault it would be: the op's own are right."""
+    if (
+        isinstance(result, Tensor)
+        and result.shape == due.shape
+        and result.dtype is due.dtype
+        and result.device == due.device
+    ):
+        return result
+    raise TypeError(
+        f"{op}: {by} returned {_told(result)}, due is {_told(due)}; it is the object passed at "
+        "construction that has to be repaired"
+    )
 
 
 def _settled(op: str, parameter: str, given: _Value, settled: _Value, default: _Value) -> _Value:
