@@ -10,7 +10,6 @@ from __future__ import annotations
 import compile_cases
 import pytest
 import torch
-from calling import called
 from compile_cases import LAYOUTS, OPS
 from graphs import breaks, graphs, whole
 
@@ -62,8 +61,8 @@ def compare_compiled(call, tensors, backend):
     """Compile cold in one graph; results and what is written are bitwise those of eager mode."""
     op = call.op()
     mine, theirs = copied(tensors), copied(tensors)
-    due = as_tuple(called(call.signature, op, mine))
-    results = as_tuple(called(call.signature, whole(op, backend), theirs))
+    due = as_tuple(call.run(op, mine))
+    results = as_tuple(call.run(whole(op, backend), theirs))
     assert graphs() == 1
     assert not breaks()
     for one, other in zip((*due, *mine), (*results, *theirs), strict=True):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import attrs
 import torch
-from calling import called
+from calling import arguments
 
 from tileops_core import Op, ops
 from tileops_core.call.torch_operators import LIBRARY, OPERATORS, TorchOperator
@@ -40,6 +40,7 @@ class Call:
 
     case: WorkloadCase
     operator: str
+    out: bool = False
 
     @property
     def id(self) -> str:
@@ -57,9 +58,15 @@ class Call:
         return OPS[self.case.op](**self.case.params)
 
     def tensors(self) -> list[torch.Tensor | None]:
-        """New inputs."""
+        """New inputs, and behind them the caller's buffer, if there is one."""
         torch.manual_seed(self.case.seed)
-        return made(self.case)
+        return [*made(self.case), *([_buffer(self.case, "cpu")] if self.out else ())]
+
+    def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
+        """What the op, or a function that takes what it takes, gives for these tensors."""
+        inputs, rest = tensors[: len(self.signature.inputs)], tensors[len(self.signature.inputs) :]
+        positional, named = arguments(self.signature, inputs)
+        return function(*positional, **named, **({"out": rest[0]} if rest else {}))
 
     @property
     def torch(self) -> TorchOperator:
@@ -67,14 +74,23 @@ class Call:
         return OPERATORS[self.operator]
 
 
-def _operator_of(case: WorkloadCase) -> str:
-    """Which of an op's operators a call is, by its record on tensors without data."""
+def _buffer(case: WorkloadCase, device: str) -> torch.Tensor:
+    """New memory for the output that the caller may bring it for."""
+    output = OPS[case.op]._plan.signature.out_buffer
+    fact = case.outputs[output.name] if output is not None else None
+    assert fact is not None
+    return torch.zeros(fact[1], dtype=getattr(torch, fact[0]), device=device)
+
+
+def _call(case: WorkloadCase, *, out: bool = False) -> Call:
+    """A call with the operator that it reaches, by its record on tensors without data."""
     cls = OPS[case.op]
     op = cls(**case.params)
-    called(cls._plan.signature, op, _on_meta(case))
+    tensors = [*_on_meta(case), *([_buffer(case, "meta")] if out else ())]
+    Call(case, "", out).run(op, tensors)
     suffix = op.last_call.branch_key
     found = [n for n in cls.compile_op_names if n.endswith(suffix)] if suffix else []
-    return min(found or cls.compile_op_names, key=len)
+    return Call(case, min(found or cls.compile_op_names, key=len), out)
 
 
 def _on_meta(case: WorkloadCase) -> list[torch.Tensor | None]:
@@ -113,7 +129,11 @@ def calls(op: str) -> tuple[Call, ...]:
         for params in _switched(signature, row):
             case = _instantiated(signature, row, params=params)
             if case is not None:
-                found.append(Call(case, _operator_of(case)))
+                found.append(_call(case))
+        if signature.out_buffer is not None:
+            found.append(
+                _call(instantiate(signature, row, row.dtype_cases[0], small=True), out=True)
+            )
     firsts = {call.operator: call for call in reversed(found)}
     return (*firsts.values(), *(c for c in found if c not in firsts.values()))
 
@@ -137,7 +157,7 @@ def with_optional_inputs() -> list[Call]:
         for row, some in itertools.product(signature.workloads, choices):
             case = _instantiated(signature, row, some=some) if optional else None
             if case is not None:
-                call = Call(case, _operator_of(case))
+                call = _call(case)
                 passed = tuple(n for n, fact in case.inputs.items() if fact is not None)
                 found.setdefault((op, call.operator, passed), call)
     return list(found.values())
@@ -161,9 +181,10 @@ def _empty(op: str) -> Call | None:
         case = _instantiated(signature, row, indices={**row.indices, **changed}, small=None)
         if case is None or not any(fact and 0 in fact[1] for fact in case.inputs.values()):
             continue
-        call = Call(case, _operator_of(case))
+        case = case.scaled(1 << 12)
+        call = _call(case)
         try:
-            called(call.signature, call.op(), call.tensors())
+            call.run(call.op(), call.tensors())
         except (TileOpsError, IndexError):
             continue
         return call
@@ -217,13 +238,13 @@ def lying(call: Call, layout: Callable[[torch.Tensor], torch.Tensor]) -> list[An
     Written inputs are not expanded, and what must be contiguous or holds what describes others
     stays as it is.
     """
-    signature = OPS[call.case.op]._plan.signature
     placed = []
-    for declared, x in zip(signature.inputs, call.tensors(), strict=True):
+    tensors = call.tensors()
+    for declared, x in zip(call.signature.inputs, tensors, strict=False):
         fixed = declared.contiguous or declared.values is not None
         fixed = fixed or (layout is expanded and declared.mutated is not False)
         placed.append(x if x is None or fixed else layout(x))
-    return placed
+    return placed + tensors[len(placed) :]
 
 
 def names_of_all_operators() -> set[str]:
