@@ -26,6 +26,22 @@ from tileops_core.spec.reader import SPEC_ONLY
 FOLDER = "ops"
 INDEX = "index.md"
 
+_FOR_KERNELS = (
+    "The kernel interface {}, in {}. A [kernel type](../tutorials/add-a-kernel.md) inherits it and "
+    "is asked with the call spec above it. Unless it says otherwise, tensors are contiguous and on "
+    "the call's device, no input is written, and the result is new."
+)
+_ABOUT = (
+    "A page for each op, made from its entry while this site is built. "
+    "[How to read an entry](../contract/README.md#reading-an-entry) explains the notation; "
+    "[the contract](../contract/README.md) has the same entries by family, and what their "
+    "functions mean."
+)
+_BUILDS = (
+    "What a [builder](../tutorials/write-a-backend.md) of this op is called with, and how what it "
+    "returns is called:"
+)
+
 
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx."""
@@ -67,10 +83,7 @@ def _index(manifest: Manifest) -> Iterator[str]:
     yield from (
         "# Ops",
         "",
-        "A page for each op, made from its entry while this site is built. "
-        "[How to read an entry](../contract/README.md#reading-an-entry) explains the notation; "
-        "[the contract](../contract/README.md) has the same entries by family, and what their "
-        "functions mean.",
+        _ABOUT,
     )
     for family in manifest.families:
         yield from ("", f"## {family.name}", "")
@@ -190,8 +203,7 @@ def _builder(signature: Signature) -> Iterator[str]:
     yield from (
         "## For a target",
         "",
-        "What a [builder](../tutorials/write-a-backend.md) of this op is called with, and how what "
-        "it returns is called:",
+        _BUILDS,
         "",
         *block(f"build_kernel({build}) -> kernel\nkernel({', '.join(call)}) -> {outputs}"),
         "",
@@ -206,10 +218,7 @@ def _interfaces(signature: Signature) -> Iterator[str]:
         yield from (
             "## For a kernel type",
             "",
-            f"The kernel interface {code(name)}, in {code(interface.__module__)}. A "
-            "[kernel type](../tutorials/add-a-kernel.md) inherits it and is asked with the call "
-            "spec above it; what its module says of all tensors holds here too: contiguous, on "
-            "the call's device, inputs not written, results new, unless it says otherwise.",
+            _FOR_KERNELS.format(code(name), code(interface.__module__)),
             "",
             "```python",
             *inspect.getsource(request).splitlines(),
