@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "extension"))
@@ -37,3 +38,17 @@ html_theme = "furo"
 html_title = f"TileOPs {version}"
 html_copy_source = False
 html_show_sphinx = False
+
+
+def keep_first_line(app: Any, what: str, *more: Any) -> None:
+    """Keep napoleon from reading the first words of an attribute's docstring as its type.
+
+    It looks at the first line, which is an empty comment now.
+    """
+    if what in ("attribute", "data", "property"):
+        more[-1][:0] = ["..", ""]
+
+
+def setup(app: Any) -> None:
+    """Register with Sphinx, before napoleon does."""
+    app.connect("autodoc-process-docstring", keep_first_line, priority=100)
