@@ -36,6 +36,8 @@ napoleon_google_docstring = True
 
 html_theme = "furo"
 html_title = f"TileOPs {version}"
+html_static_path = ["extension/static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 

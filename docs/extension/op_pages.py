@@ -6,7 +6,7 @@ They are written below `ops/` before Sphinx looks for pages, and are no part of 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,15 @@ def _parameters(signature: Signature) -> Iterator[str]:
             ]
             for param in signature.params
         )
-        yield from ("## Parameters", "", *table(["name", "type", "default", ""], rows), "")
+        yield from ("## Parameters", "", *_table(["name", "type", "default", ""], rows), "")
+
+
+def _table(columns: list[str], rows: Iterable[list[str]]) -> list[str]:
+    """A table without its last column, which has remarks, if there are none."""
+    cells = list(rows)
+    if not any(row[-1] for row in cells):
+        columns, cells = columns[:-1], [row[:-1] for row in cells]
+    return table(columns, cells)
 
 
 def _shown(value: Any) -> str:
@@ -146,7 +154,7 @@ def _tensors(signature: Signature) -> Iterator[str]:
                 [code(t.name), code(t.dtype_text), code(t.shape_text), escaped(said(t))]
                 for t in tensors
             )
-            yield from (f"## {title}", "", *table(["name", "dtype", "shape", ""], rows), "")
+            yield from (f"## {title}", "", *_table(["name", "dtype", "shape", ""], rows), "")
 
 
 def said(tensor: Any) -> str:
@@ -179,7 +187,7 @@ def _served(signature: Signature, seen: Survey) -> Iterator[str]:
         yield "The ops that it is made of, each by whoever serves it."
     elif rows:
         yield "Of the distributions of this repository:"
-        yield from ("", *table(["kernel type", "backend", "devices", ""], rows))
+        yield from ("", *_table(["kernel type", "backend", "devices", ""], rows))
     elif signature.status == SPEC_ONLY:
         yield "Nobody yet: this is a contract, and no class takes it."
     else:

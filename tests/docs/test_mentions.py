@@ -93,7 +93,7 @@ def test_every_module_of_interfaces_is_in_the_reference() -> None:
     assert set(shown) == modules
 
 
-def test_the_stages_of_the_table_of_contents_are_pages() -> None:
+def test_the_tables_of_contents_have_every_page_and_no_other() -> None:
     """A page that no table of contents lists fails the build; one that is not there does too."""
     listed = re.findall(r"^[\w/-]+$", page("index.md"), re.M)
     here = [p for p in DOCS.rglob("*.md") if "extension" not in p.parts]
