@@ -86,11 +86,11 @@ def tests(session: nox.Session) -> None:
 def loopback(session: nox.Session) -> None:
     """Run the tests that call ops once more, every op served by a whole-op target of a stranger's.
 
-    Without the slow tests: those of calls have a short form among the others. Tests of entries and
-    of what is made of them ask nobody to compute anything.
+    Without the slow tests: those of calls have a short form among the others. Tests of entries, of
+    what is made of them and of the docs ask nobody to compute anything.
     """
-    entries = ("manifest", "pages", "plan", "signature", "spec", "validate", "workspace")
-    ignored = [f"--ignore=tests/{folder}" for folder in entries]
+    others = ("docs", "manifest", "pages", "plan", "signature", "spec", "validate", "workspace")
+    ignored = [f"--ignore=tests/{folder}" for folder in others]
     plugin = ("-p", "loopback", "--through-loopback", "-m", "not slow", *ignored)
     plugins = str(ROOT / "tests" / "plugins")
     args = ("-n", "auto", *plugin, *session.posargs)
@@ -111,6 +111,16 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check types: strict on all four packages."""
     run(session, "mypy")
+
+
+@nox.session(venv_backend="none", requires=["dev"])
+def docs(session: nox.Session) -> None:
+    """Build the documentation site into docs/_build/html; whatever is odd about it is an error."""
+    folder = ROOT / "docs"
+    built = folder / "_build" / "html"
+    options = ("-W", "--keep-going", "--quiet", "--jobs", "auto")
+    run(session, "sphinx-build", *options, str(folder), str(built), *session.posargs)
+    session.log(f"open {built / 'index.html'}")
 
 
 @nox.session(venv_backend="none", requires=["dev"])

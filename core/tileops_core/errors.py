@@ -1,15 +1,15 @@
-"""Every error the library raises on purpose.
+"""Every error the library raises on purpose::
 
-TileOpsError
-├─ SignatureError(ValueError)            a call or a construction that the entry refuses
-│  └─ NotATensorError(TypeError)         something else stands where a tensor belongs
-├─ ManifestError(ValueError)             an entry that is wrong
-├─ StaleGraphError(RuntimeError)         a graph calls an op that is no longer, or has changed
-└─ BackendError                          somebody who should compute did not, or wrongly
-   ├─ UnknownTargetError(ValueError)     nobody registered that name
-   ├─ AmbiguousTargetError               two targets claim one device
-   ├─ OpNotAvailableError(NotImplementedError)   nobody serves this op there
-   └─ DispatchError(RuntimeError)        kernels are there, but not one for this call
+    TileOpsError
+    ├─ SignatureError(ValueError)            a call or a construction that the entry refuses
+    │  └─ NotATensorError(TypeError)         something else stands where a tensor belongs
+    ├─ ManifestError(ValueError)             an entry that is wrong
+    ├─ StaleGraphError(RuntimeError)         a graph calls an op that is no longer, or has changed
+    └─ BackendError                          somebody who should compute did not, or wrongly
+       ├─ UnknownTargetError(ValueError)     nobody registered that name
+       ├─ AmbiguousTargetError               two targets claim one device
+       ├─ OpNotAvailableError(NotImplementedError)   nobody serves this op there
+       └─ DispatchError(RuntimeError)        kernels are there, but not one for this call
 
 Each message says what was asked, what was found, who is responsible and what to do next;
 the same facts are attributes.

@@ -302,7 +302,7 @@ def _function_text(topic: Topic) -> Iterator[str]:
     yield from _wrapped(f"`{called}`{f' gives {gives}' if gives else ''}")
     for part in topic.meaning:
         yield from ("", *(line for text in part.splitlines() for line in _wrapped(text)))
-    yield from ("", "```python")
+    yield from ("", "```text")
     for text, value in topic.examples:
         yield from (f">>> {text}", value)
     yield "```"

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ["manifest", "core", "backends/tileops_reference", "backends/tileops_tilelang"]
-MODULE_FOLDERS = ["manifest", "core", "backends", "examples", "benchmarks"]
+MODULE_FOLDERS = ["manifest", "core", "backends", "examples", "benchmarks", "docs"]
 FRAGMENT = re.compile(r"\+[a-z0-9]+(-[a-z0-9]+)*\.(added|changed|deprecated|removed|fixed)\.md")
 
 
