@@ -56,6 +56,8 @@ _WEIGHTS = (
     "NaN is NaN within a tile"
 )
 _MOVED = "numbers are moved and not computed"
+_EXPERTS = "activated values are rounded before they are multiplied again"
+_ROUTES = "scores are those of float32, where small ones are 0, and of equal ones the first counts"
 
 KINDS: tuple[Kind, ...] = (
     Kind("SoftmaxFwdOp", _CAST, casts={"x": "dtype"}),
@@ -70,12 +72,14 @@ KINDS: tuple[Kind, ...] = (
     Kind("MishFwdOp", "tanh(softplus(x)) is small for negative x", cancels=("input",)),
     Kind("TopKSelectFwdOp", "of equal scores any may be chosen", {"indices": TIES}, "logits"),
     Kind("NSATopKVarlenFwdOp", "blocks come in any order", {"block_indices": SETS}),
-    Kind("FusedTopKFwdOp", "experts of one token come in any order", {"topk_ids": SETS}),
+    Kind("FusedTopKFwdOp", _ROUTES, {"topk_ids": SETS}, widened=False),
     Kind(
         "MoEPermuteAlignFwdOp",
         "routes of one expert come in any order",
         {"sorted_token_ids": SETS},
     ),
+    Kind("*ExpertMLPFwdOp", _EXPERTS, widened=False, rounds=True),
+    Kind("FusedMoE*FwdOp", _EXPERTS, widened=False, rounds=True),
     Kind("SamplingFromProbsFwdOp", "a draw", {"samples": DISTRIBUTION}, random=True),
     Kind("ChainSpeculativeSamplingFwdOp", "draws decide", widened=False),
     Kind("DropoutFwdOp", "draws decide which elements are dropped", widened=False),

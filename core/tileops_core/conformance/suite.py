@@ -157,20 +157,25 @@ class Suite:
         return found if usable else None
 
     def _is_served(self, op_class: type[Op]) -> bool:
+        """Whether the target serves an op; one made of others that it has no kernels of, by them."""
         plan = op_class._plan
         installed = installed_for(op_class, plan)
         kind = self.device.type
-        composite = plan.signature.composition is not None
+        stages = op_class.delegate_types.values()
         try:
             chosen = select_target(
                 plan.op,
                 self.request.target,
                 self.device,
                 in_tree=lambda backend: installed.runs_on(kind, backend),
+                composite=bool(stages),
+                own_kernels=bool(installed.interfaces),
             )
         except OpNotAvailableError:
             return False
-        return chosen.builder is not None or chosen.backend is not None or composite
+        if chosen.builder is None and stages and not installed.interfaces:
+            return all(map(self._is_served, stages))
+        return chosen.builder is not None or chosen.backend is not None
 
     def told(self) -> list[str]:
         """What of the request was left out, in sentences."""
