@@ -157,7 +157,7 @@ class Suite:
         return found if usable else None
 
     def _is_served(self, op_class: type[Op]) -> bool:
-        """Whether the target serves an op; one made of others that it has no kernels of, by them."""
+        """Whether the target serves an op; one that has no kernels of its own, by its sub-ops."""
         plan = op_class._plan
         installed = installed_for(op_class, plan)
         kind = self.device.type
