@@ -64,6 +64,13 @@ def test_a_person_reads_the_same(run, here: Path) -> None:
     assert "  ./ci.sh\n" in text
 
 
+def test_it_asks_for_this_version_or_a_later_one(run, here: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tileops_core.cli.new_backend.version", lambda name: "1.2.dev3+g4")
+    run("new-backend", "acme")
+    text = (here / "tileops-acme" / "pyproject.toml").read_text(encoding="utf-8")
+    assert '"tileops-core>=1.2.dev3"' in text
+
+
 def test_every_file_of_the_template_is_written() -> None:
     folder = Path(str(TEMPLATE))
     there = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}

@@ -78,7 +78,8 @@ def new_backend(name: str, directory: str | None, as_json: bool) -> None:
         "name": name,
         "package": package,
         "distribution": distribution,
-        "version": version("tileops-core"),
+        # Without a local part, which no requirement may have.
+        "version": version("tileops-core").partition("+")[0],
     }
     written = [_write(folder, path, source, values) for path, source in FILES.items()]
     steps = [f"cd {shlex.quote(str(folder))}", "pip install -e '.[test]'", "./ci.sh"]
