@@ -27,7 +27,12 @@ def right(op: str) -> Builder:
     def build(*specs: Any, **params: Any) -> Callable[..., Any]:
         function = REGISTRY.oracle(op)
         assert function is not None
-        return lambda *inputs: function(*inputs, **params)
+
+        def kernel(*inputs: Any, out: Tensor | None = None, **named: Any) -> Any:
+            result = function(*inputs, **named, **params)
+            return result if out is None else out.copy_(result)
+
+        return kernel
 
     return build
 
