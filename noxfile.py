@@ -161,6 +161,36 @@ def wheels(session: nox.Session) -> None:
             checked = ["check-backend", "reference", "--family", "rope", "--quick"]
             for arguments in (["--version"], ["doctor"], ["ops"], checked):
                 session.run(str(programs / "tileops"), *arguments, external=True)
+        use_as_strangers(session, elsewhere, programs)
+
+
+def use_as_strangers(session: nox.Session, elsewhere: Path, programs: Path) -> None:
+    """Take the roads of others there: a backend written by the command, and an op from outside."""
+    tileops, python = str(programs / "tileops"), str(programs / "python")
+    pip = (python, "-m", "pip", "--disable-pip-version-check")
+    suite = ("-m", "pytest", "-q", "--pyargs", "tileops_core.conformance", "--tileops-target")
+    with session.chdir(elsewhere):
+        session.run(tileops, "new-backend", "acme", external=True)
+    project = elsewhere / "tileops-acme"
+    # A copy, because what is built in a source tree may leave something there.
+    ops = Path(shutil.copytree(ROOT / "examples" / "acme_ops", elsewhere / "acme-ops"))
+    for folder in (project, ops):
+        built = ("--wheel", "--no-isolation", "--outdir", str(elsewhere / "wheels"), str(folder))
+        session.run("python", "-m", "build", *built)
+    wheels = sorted(map(str, (elsewhere / "wheels").glob("*.whl")))
+    with session.chdir(project):
+        session.run(*pip, "install", "-q", *CONSTRAINTS, *wheels, "pytest", external=True)
+        session.run(*pip, "check", external=True)
+        # The sources are away, so that only the wheel can be what is tested.
+        shutil.rmtree(project / "tileops_acme")
+        session.run(python, "-m", "pytest", "-q", external=True)
+        session.run(python, *suite, "acme", "--tileops-xfails", "xfails.txt", external=True)
+        session.run(tileops, "check-backend", "acme", "--op", "ReLUFwdOp", external=True)
+    with session.chdir(elsewhere):
+        shutil.rmtree(ops)
+        known = ["show", "SoftcapFwdOp"], ["validate", "--no-code"]
+        for arguments in (*known, ["check-backend", "acme_ops"]):
+            session.run(tileops, *arguments, external=True)
 
 
 def compare_with_tree(session: nox.Session, package: str, tree: Path, built: list[Path]) -> None:

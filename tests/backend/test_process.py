@@ -95,6 +95,47 @@ def test_importing_the_facade_reads_no_installed_metadata(run) -> None:
     assert not set(result.stdout.split()) & {"importlib_metadata", "email", "yaml", "click", "rich"}
 
 
+OPENED = """
+        import os, sys
+        opened = []
+        def note(event, arguments):
+            if event == "open" and "tileops_manifest" in str(arguments[0]):
+                opened.append(os.path.basename(str(arguments[0])))
+        sys.addaudithook(note)
+"""
+"""Keeps the names of the manifest's files that the process opens, its code aside."""
+
+
+def test_a_process_that_only_registers_a_builder_reads_no_entry(run) -> None:
+    """Peer fault 17"""
+    result = run(f"""{OPENED}
+        from tileops_core.backend import register_kernel_builder, register_target
+        register_target("acme", lambda device: False)
+        register_kernel_builder("RMSNormFwdOp", "acme", lambda *inputs, **params: print)
+        assert "yaml" not in sys.modules
+        print([name for name in opened if name.endswith((".yaml", ".json"))])
+    """)
+    assert (result.returncode, result.stdout) == (0, "[]\n"), result.stderr
+
+
+def test_an_op_reads_the_entries_of_its_family_and_no_others(run) -> None:
+    """Peer fault 17"""
+    result = run(f"""{OPENED}
+        from tileops_core.ops import RMSNormFwdOp
+        RMSNormFwdOp((8,))
+        print(*sorted({{name for name in opened if name.endswith(".yaml")}}))
+        print([name for name in set(opened) if opened.count(name) > 1 and ".yaml" in name])
+    """)
+    assert result.returncode == 0, result.stderr
+    read, twice = result.stdout.splitlines()
+    assert {name.removesuffix(".yaml").partition("_")[0] for name in read.split()} <= {
+        "norm",
+        "types",
+    }
+    assert "norm.yaml" in read.split()
+    assert twice == "[]"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_can_use_the_registry(site, run) -> None:
     """REG-11; even when another thread of the parent held its lock at that moment"""

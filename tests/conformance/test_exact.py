@@ -109,3 +109,12 @@ def test_an_oracle_with_too_few_results_is_told():
     call = call_of("FusedAddRMSNormFwdOp")
     with pytest.raises(ValueError, match="the oracle gives 1 results, due are 2"):
         exact("FusedAddRMSNormFwdOp", call, oracle=lambda *inputs, **params: inputs[0])
+
+
+def test_where_the_contract_rounds_the_value_does_and_terms_are_measured_without():
+    """Of a difference of two large terms, either may be off by its own rounding."""
+    kind = attrs.evolve(kind_of("AddFwdOp"), widened=False, rounds=True)
+    arguments, due = exact("AddFwdOp", call_of("AddFwdOp", T="bfloat16"), kind=kind)
+    one, other = arguments.inputs
+    assert torch.equal(due.outputs[0].value, (one + other).double())
+    assert (due.outputs[0].allowed >= 2.0**-9 * one.double().abs()).all()

@@ -166,3 +166,15 @@ def test_a_builder_of_another_target_is_none_of_its_business(target):
         target(ReLUFwdOp=lambda *specs, **params: torch.relu) as name,
     ):
         assert {c.op for c in Suite(Request(name)).checks()} == {"ReLUFwdOp"}
+
+
+def test_a_composite_is_checked_where_the_target_serves_its_sub_ops() -> None:
+    suite = Suite(Request("reference", families=("moe",)))
+    assert {"FusedMoEFwdOp", "MoEExpertMLPFwdOp"} <= {served.op for served in suite.served}
+
+
+def test_a_composite_is_left_out_where_a_sub_op_is_served_by_others(target) -> None:
+    with target(MoEGroupedGEMMFwdOp=lambda *specs, **params: None) as name:
+        suite = Suite(Request(name, ops=("FusedMoEFwdOp", "MoEGroupedGEMMFwdOp")))
+        assert [served.op for served in suite.served] == ["MoEGroupedGEMMFwdOp"]
+        assert suite.told() == [f"FusedMoEFwdOp: {name} does not serve it on cpu"]

@@ -358,3 +358,11 @@ def test_a_function_of_the_record_may_give_the_roofline(monkeypatch):
         op = op_class("ProbeFwdOp", spec=with_roofline(func="made_up_costs.cost"))(target="acme")
         op(small())
         assert op.eval_roofline() == (30, 48)
+
+
+def test_the_bytes_that_are_written_are_those_of_the_signature():
+    with target():
+        op = op_class("ProbeFwdOp", spec=with_roofline(flops="M"))(target="acme")
+        op(small())
+        assert op.last_call.written_bytes() == 48
+        assert op.eval_roofline_read_bytes() == op.eval_roofline()[1] - 48

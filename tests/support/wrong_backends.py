@@ -27,7 +27,12 @@ def right(op: str) -> Builder:
     def build(*specs: Any, **params: Any) -> Callable[..., Any]:
         function = REGISTRY.oracle(op)
         assert function is not None
-        return lambda *inputs: function(*inputs, **params)
+
+        def kernel(*inputs: Any, out: Tensor | None = None, **named: Any) -> Any:
+            result = function(*inputs, **named, **params)
+            return result if out is None else out.copy_(result)
+
+        return kernel
 
     return build
 
@@ -68,6 +73,21 @@ def _sums_in_16_bits(*specs: Any, dim: int, dtype: Any, **params: Any) -> Callab
             total = total + part
             results.append(total)
         return torch.stack(results, dim)
+
+    return kernel
+
+
+def _experts_in_16_bits(*specs: Any) -> Callable[..., Any]:
+    def product(a: Tensor, b: Tensor) -> Tensor:
+        total = torch.zeros(a.shape[0], b.shape[0], dtype=a.dtype)
+        for k in range(a.shape[1]):
+            total += a[:, k : k + 1] * b[:, k]
+        return total
+
+    def kernel(hidden_states: Tensor, w_gate_up: Tensor, w_down: Tensor) -> Tensor:
+        gate, up = product(hidden_states, w_gate_up).float().chunk(2, -1)
+        hidden = torch.nn.functional.silu(gate) * up
+        return product(hidden.to(hidden_states.dtype), w_down)
 
     return kernel
 
@@ -236,6 +256,11 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "wrong accumulation dtype of a norm", "FusedAddRMSNormFwdOp", _squares_in_16_bits,
         frozenset({"long", "workload"}), "value: output",
+    ),
+    Fault(
+        "wrong accumulation dtype of experts", "SharedExpertMLPFwdOp", _experts_in_16_bits,
+        frozenset({"long", "workload", "odd"}), "value: output",
+        frozenset({"purity", "determinism"}),
     ),
     Fault(
         "writes its input", "TanhFwdOp", _writes_its_input,

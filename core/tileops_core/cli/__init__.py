@@ -22,6 +22,10 @@ COMMANDS = {
         "tileops_core.cli.check_backend:check_backend",
         "Whether a backend computes what the manifest says: the conformance suite.",
     ),
+    "new-backend": (
+        "tileops_core.cli.new_backend:new_backend",
+        "Write the project of a backend, which passes the conformance suite.",
+    ),
     "validate": (
         "tileops_core.cli.validate:validate",
         "Every fault of a manifest, and of the code behind it.",

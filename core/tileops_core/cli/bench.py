@@ -8,6 +8,7 @@ import click
 import torch
 
 from tileops_core.backend.registry import REGISTRY
+from tileops_core.cli import completion
 from tileops_core.cli.calls import call_of_case, case_of, device_named
 from tileops_core.cli.cost import cost_of, rate, told
 from tileops_core.cli.group import one_of
@@ -24,10 +25,21 @@ _MOST = 1 << 24
 
 
 @click.command()
-@click.argument("op", metavar="OP", required=False)
-@click.option("--case", "case_id", metavar="ID", help="Only this workload case.")
+@click.argument("op", metavar="OP", required=False, shell_complete=completion.ops)
 @click.option(
-    "--target", "targets", multiple=True, metavar="T", help="Who computes; may be given twice."
+    "--case",
+    "case_id",
+    metavar="ID",
+    shell_complete=completion.cases,
+    help="Only this workload case.",
+)
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="T",
+    shell_complete=completion.targets_or_builtin,
+    help="Who computes; may be given twice.",
 )
 @click.option("--device", default="cpu", show_default=True, metavar="D", help="Where it runs.")
 @click.option(
@@ -52,11 +64,11 @@ def bench(
     tune: bool,
     profile: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Time an op's workload cases here, and tell how far each is from the roof.
 
     The roof of a well-known card is its maker's; that of this machine's CPU is measured once, with
-    --profile, and kept.
+    --profile, and kept. Exit status 1 if a case could not be timed.
     """
     if profile:
         found = measure_cpu()
@@ -67,7 +79,7 @@ def bench(
     if op is None:
         if not profile:
             raise click.UsageError("name an op, or measure the CPU with --profile")
-        return
+        return 0
     seen = Survey()
     one_of("op", op, list(seen.entries))
     for target in targets:
@@ -86,6 +98,7 @@ def bench(
         print_json(rows)
     else:
         _print(rows)
+    return int(any("error" in row for row in rows))
 
 
 def _row(

@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from tileops_core.cli import completion
 from tileops_core.cli.output import Page, json_option, print_json
+from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.conformance.outcomes import FAILED, XPASSED, Result
 from tileops_core.conformance.report import Report, form_of, matrix, report_of
 from tileops_core.conformance.suite import Request, Suite, run
@@ -22,17 +24,37 @@ MOST = 20
 
 
 @click.command("check-backend")
-@click.argument("target")
-@click.option("--op", "ops", metavar="OP", multiple=True, help="Only this op; repeatable.")
-@click.option("--family", "families", metavar="F", multiple=True, help="Only ops of this family.")
+@click.argument("target", shell_complete=completion.targets)
+@click.option(
+    "--op",
+    "ops",
+    metavar="OP",
+    multiple=True,
+    shell_complete=completion.ops,
+    help="Only this op, by its name or as module:Class; repeatable.",
+)
+@click.option(
+    "--family",
+    "families",
+    metavar="F",
+    multiple=True,
+    shell_complete=completion.families,
+    help="Only ops of this family.",
+)
 @click.option("--device", metavar="D", default="cpu", show_default=True, help="Where to run.")
 @click.option("--seed", metavar="N", default=0, show_default=True, help="Decides all chance.")
 @click.option("--elements", metavar="N", type=int, help="Elements of a workload's tensors at most.")
-@click.option("--xfails", metavar="FILE", help="Checks that are expected to fail, one a line.")
+@click.option(
+    "--xfails",
+    metavar="FILE",
+    type=click.Path(),
+    help="Checks that are expected to fail, one a line.",
+)
 @click.option(
     "--report",
     "reports",
     metavar="FILE",
+    type=click.Path(),
     multiple=True,
     help="Write a report: .json, .html or .txt; repeatable.",
 )
@@ -56,6 +78,7 @@ def check_backend(
     with an oracle, and what holds of calls altogether is looked at. The exit status is 1 when
     something failed that nobody expects to, or when there was nothing to check.
     """
+    seen = Survey()  # loads the backends without a warning
     try:
         for path in reports:
             form_of(path)
@@ -67,6 +90,7 @@ def check_backend(
         message = f"{xfails} cannot be read: {error.strerror}"
         raise click.UsageError(message, click.get_current_context()) from None
     checks = list(suite.checks())
+    tell_failures(seen)
     with _progress(target, len(checks), as_json) as told:
         results = run(checks, told, expected.judge)
     report = report_of(suite, results, expected)

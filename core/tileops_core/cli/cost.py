@@ -31,7 +31,8 @@ def cost_of(
         flops, moved = record.roofline()
     except NotImplementedError as error:
         raise click.UsageError(str(error), click.get_current_context()) from None
-    unit, terms, read = DEFAULT_KEY, {}, None
+    unit, terms = DEFAULT_KEY, {}
+    read: int | None = moved - record.written_bytes()
     if op is not None:
         # As after the call: what an op says of its last call is about this one.
         op._running.last[threading.get_ident()] = record

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tileops_core.call.explain import Told, explain
+from tileops_core.cli import completion
 from tileops_core.cli.calls import (
     Call,
     call_of_case,
@@ -23,8 +24,14 @@ from tileops_core.signature.workload import cases
 
 
 @click.command("explain")
-@click.argument("op", metavar="OP")
-@click.option("--case", "case_id", metavar="ID", help="A workload case of the entry.")
+@click.argument("op", metavar="OP", shell_complete=completion.ops)
+@click.option(
+    "--case",
+    "case_id",
+    metavar="ID",
+    shell_complete=completion.cases,
+    help="A workload case of the entry.",
+)
 @click.option(
     "--shape",
     "shapes",
@@ -35,7 +42,12 @@ from tileops_core.signature.workload import cases
 @click.option(
     "--param", "params", multiple=True, metavar="NAME=VALUE", help="A constructor parameter."
 )
-@click.option("--target", metavar="T", help="What target= is to be; builtin for in-tree kernels.")
+@click.option(
+    "--target",
+    metavar="T",
+    shell_complete=completion.targets_or_builtin,
+    help="What target= is to be; builtin for in-tree kernels.",
+)
 @click.option("--device", default="cpu", show_default=True, metavar="D", help="Where it runs.")
 @click.option(
     "--arch", type=int, metavar="N", help="Ask as on a device of this architecture, 90 for sm_90."

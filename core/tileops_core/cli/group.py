@@ -61,6 +61,17 @@ class CommandGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Complete the name of a subcommand without importing any."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in self.commands_at.items()
+            if name.startswith(incomplete)
+        ]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -116,7 +127,9 @@ def _in_one_line(misuse: click.ClickException) -> str:
         text = f"there is no option {misuse.option_name!r}"
         close = difflib.get_close_matches(misuse.option_name, misuse.possibilities or (), n=1)
         text += f" (did you mean {close[0]!r}?)" if close else ""
-    return text[:1].lower() + text[1:]
+    # A word of click's begins a sentence; the name of an op keeps its letters.
+    named = any(letter.isupper() for letter in text.partition(" ")[0][1:])
+    return text if named else text[:1].lower() + text[1:]
 
 
 def _complain(text: str, status: int) -> None:

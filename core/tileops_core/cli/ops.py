@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tileops_core.backend.registry import REGISTRY
+from tileops_core.cli import completion
 from tileops_core.cli.group import one_of
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import NOBODY, Entry, Survey, tell_failures
@@ -14,13 +15,23 @@ from tileops_core.spec.reader import SPEC_ONLY, STATUSES
 
 
 @click.command()
-@click.option("--family", metavar="F", help="Only ops of this family.")
+@click.option(
+    "--family",
+    metavar="F",
+    shell_complete=completion.families,
+    help="Only ops of this family.",
+)
 @click.option(
     "--status",
     type=click.Choice(STATUSES),
     help="Only ops that have a class, or only those that have none yet.",
 )
-@click.option("--target", metavar="T", help="Only this target's column.")
+@click.option(
+    "--target",
+    metavar="T",
+    shell_complete=completion.targets,
+    help="Only this target's column.",
+)
 @json_option
 def ops(family: str | None, status: str | None, target: str | None, as_json: bool) -> None:
     """Print the support matrix: op by target, on this machine.

@@ -10,9 +10,9 @@ from typing import Any
 import click
 from rich.syntax import Syntax
 
-from tileops_core import ops
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.call.emit import emit
+from tileops_core.cli import completion
 from tileops_core.cli.calls import call_of_case, case_of, find_class
 from tileops_core.cli.cost import cost_of, print_cost
 from tileops_core.cli.group import one_of
@@ -34,12 +34,19 @@ from tileops_core.spec.reader import SPEC_ONLY
 
 
 @click.command()
-@click.argument("op", metavar="OP")
+@click.argument("op", metavar="OP", shell_complete=completion.ops)
 @click.option("--plan", is_flag=True, help="Print the Python code generated from the entry.")
-@click.option("--case", "case_id", metavar="ID", help="Print what this workload case must cost.")
+@click.option(
+    "--case",
+    "case_id",
+    metavar="ID",
+    shell_complete=completion.cases,
+    help="Print what this workload case must cost.",
+)
 @click.option(
     "--profile",
     metavar="P",
+    shell_complete=completion.profiles,
     help="The device whose roof is meant: a card's name, or cpu for this machine's as measured.",
 )
 @json_option
@@ -62,7 +69,7 @@ def show(op: str, plan: bool, case_id: str | None, profile: str | None, as_json:
     if profile is not None:
         raise click.UsageError("--profile is about a case: name one with --case")
     if plan:
-        _print_plan(_generated(signature), op, as_json)
+        _print_plan(_generated(seen, signature), op, as_json)
         return
     tell_failures(seen)
     facts = _facts(signature, seen)
@@ -89,10 +96,10 @@ def _cost(
     return cost_of(record, None, case.case_id, profile)
 
 
-def _generated(signature: Signature) -> str:
+def _generated(seen: Survey, signature: Signature) -> str:
     """The code made from an entry; without operators for graphs where no class has the op yet."""
-    if signature.status == "implemented":
-        cls = getattr(ops, signature.op)
+    cls = find_class(seen, signature.op)
+    if cls is not None:
         return f"{cls._plan.source}\n{cls._call_source}"
     plan = build_plan(signature)
     return f"{plan.source}\n{emit(plan).source}"

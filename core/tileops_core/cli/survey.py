@@ -25,6 +25,7 @@ from tileops_core.errors import (
 )
 from tileops_core.kernels.contracts import Candidate, Installed, install
 from tileops_core.op import Op
+from tileops_core.op.definition import living_classes
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.model import Signature
 from tileops_core.spec import catalogue
@@ -158,8 +159,9 @@ class Survey:
         return [Entry(spec.op, spec.family, spec.status, path) for spec in specs]
 
     def op_class(self, op: str) -> type[Op] | None:
-        """The class of one of the library's own ops that has one."""
-        found = getattr(ops, op, None) if self.entries[op].path is None else None
+        """The class of an op that has one: the library's, or that of a backend's module."""
+        own = self.entries[op].path is None
+        found = getattr(ops, op, None) if own else living_classes().get(op)
         return found if isinstance(found, type) else None
 
     def kernel_types(self, op: str, backend: str | None = None) -> list[Candidate]:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
+from tileops_core.cli import completion
 from tileops_core.cli.group import one_of
 from tileops_core.cli.output import Page, print_json
 from tileops_core.cli.streams import write
@@ -31,12 +32,20 @@ MOST = 20
 
 @click.command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
-@click.option("--format", "form", type=click.Choice(FORMATS), default="human", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="human",
+    show_default=True,
+    help="For a person, for a program, or for GitHub to show at the line.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--explain",
     "word",
     metavar="CODE|WORD",
+    shell_complete=completion.words,
     help="Say what a code means, or a word of the language, and show a case.",
 )
 @click.option("--no-code", is_flag=True, help="Look at entries only; import no op.")

@@ -72,7 +72,13 @@ def expected(
     asked = _Asked(call, kind, oracle, arguments, written)
     base = asked.inputs()
     values = asked.run(base)
-    sizes = _sensitivities(asked, base, values)
+    if kind.rounds and not kind.widened:
+        # The value has the roundings of the contract; how large its terms are shows without them.
+        wide = attrs.evolve(asked, kind=attrs.evolve(kind, widened=True))
+        moved = wide.inputs()
+        sizes = _sensitivities(wide, moved, wide.run(moved))
+    else:
+        sizes = _sensitivities(asked, base, values)
     terms = _terms(call)
     inner = _inner(arguments) if kind.rounds else None
     beside = _size_beside(call, kind, arguments)

@@ -33,7 +33,6 @@ class Kind:
         rounds: whether factors of 16 bits may be rounded to the inputs' dtype on the way.
         spreads: whether a NaN in one place may appear in results that do not depend on it.
         random: whether two calls may differ.
-        large: whether values near the end of the dtype's range are tried.
     """
 
     ops: str
@@ -46,7 +45,6 @@ class Kind:
     rounds: bool = False
     spreads: bool = False
     random: bool = False
-    large: bool = True
 
 
 PLAIN = Kind("*", "float64 decides")
@@ -57,8 +55,9 @@ _WEIGHTS = (
     "matrix units multiply 16-bit weights with the values, and a hidden key's weight of 0 times "
     "NaN is NaN within a tile"
 )
-_BETWEEN = "activations between the products are kept in the inputs' dtype, and must fit it"
 _MOVED = "numbers are moved and not computed"
+_EXPERTS = "activated values are rounded before they are multiplied again"
+_ROUTES = "scores are those of float32, where small ones are 0, and of equal ones the first counts"
 
 KINDS: tuple[Kind, ...] = (
     Kind("SoftmaxFwdOp", _CAST, casts={"x": "dtype"}),
@@ -73,12 +72,14 @@ KINDS: tuple[Kind, ...] = (
     Kind("MishFwdOp", "tanh(softplus(x)) is small for negative x", cancels=("input",)),
     Kind("TopKSelectFwdOp", "of equal scores any may be chosen", {"indices": TIES}, "logits"),
     Kind("NSATopKVarlenFwdOp", "blocks come in any order", {"block_indices": SETS}),
-    Kind("FusedTopKFwdOp", "scores of large logits are 0 and 1, in float32 sooner", large=False),
+    Kind("FusedTopKFwdOp", _ROUTES, widened=False),
     Kind(
         "MoEPermuteAlignFwdOp",
         "routes of one expert come in any order",
         {"sorted_token_ids": SETS},
     ),
+    Kind("*ExpertMLPFwdOp", _EXPERTS, widened=False, rounds=True),
+    Kind("FusedMoE*FwdOp", _EXPERTS, widened=False, rounds=True),
     Kind("SamplingFromProbsFwdOp", "a draw", {"samples": DISTRIBUTION}, random=True),
     Kind("ChainSpeculativeSamplingFwdOp", "draws decide", widened=False),
     Kind("DropoutFwdOp", "draws decide which elements are dropped", widened=False),
@@ -90,8 +91,6 @@ KINDS: tuple[Kind, ...] = (
     Kind("*KVCacheGatherFwdOp", _MOVED, widened=False),
     Kind("FloorDivideFwdOp", "the quotient is rounded before its floor", widened=False),
     Kind("RemainderFwdOp", "as torch has it, in the inputs' dtype", widened=False),
-    Kind("*ExpertMLPFwdOp", _BETWEEN, rounds=True, large=False),
-    Kind("FusedMoE*FwdOp", _BETWEEN, rounds=True, large=False),
     Kind("GQA*", _WEIGHTS, rounds=True, spreads=True),
     Kind("MHA*", _WEIGHTS, rounds=True, spreads=True),
     Kind("MLA*", _WEIGHTS, rounds=True, spreads=True),

@@ -157,21 +157,25 @@ class Suite:
         return found if usable else None
 
     def _is_served(self, op_class: type[Op]) -> bool:
-        """Whether the target computes an op, or every sub-op that its own body calls."""
+        """Whether the target serves an op; one that has no kernels of its own, by its sub-ops."""
         plan = op_class._plan
         installed = installed_for(op_class, plan)
         kind = self.device.type
-        composite = plan.signature.composition is not None
+        stages = op_class.delegate_types.values()
         try:
             chosen = select_target(
                 plan.op,
                 self.request.target,
                 self.device,
                 in_tree=lambda backend: installed.runs_on(kind, backend),
+                composite=bool(stages),
+                own_kernels=bool(installed.interfaces),
             )
         except OpNotAvailableError:
-            return composite and all(map(self._is_served, op_class.delegate_types.values()))
-        return chosen.builder is not None or chosen.backend is not None or composite
+            return False
+        if chosen.builder is None and stages and not installed.interfaces:
+            return all(map(self._is_served, stages))
+        return chosen.builder is not None or chosen.backend is not None
 
     def told(self) -> list[str]:
         """What of the request was left out, in sentences."""

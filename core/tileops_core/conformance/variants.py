@@ -8,7 +8,6 @@ from typing import Any
 
 import attrs
 
-from tileops_core.conformance.kinds import kind_of
 from tileops_core.conformance.quantities import Quantity, axes_params, quantities, resized
 from tileops_core.signature.branches import Given, Key, TooManyBranches
 from tileops_core.signature.calls import Calls
@@ -336,8 +335,7 @@ class Variants:
 
     def _special(self) -> Iterator[Variant]:
         yield Variant("special", "zeros", self.base, values="zeros")
-        if kind_of(self.signature.op).large:
-            yield Variant("special", "large", self.base, values="large")
+        yield Variant("special", "large", self.base, values="large")
         for item in self.signature.inputs:
             if self.base.inputs[item.name] is not None and item.values is None:
                 yield Variant(

@@ -53,8 +53,7 @@ class Rooflines:
         An override returns None where the writes are not known.
         """
         _, moved = self.eval_roofline()
-        record = self.last_call
-        return moved - sum(t.writes * record.bytes(name) for name, t in record.traffic.items())
+        return moved - self.last_call.written_bytes()
 
     def roofline_data_terms(self) -> Mapping[str, float]:
         """Quantities of the last call through which its inputs' values decide its cost.

@@ -241,6 +241,10 @@ class SignatureCall:
             count *= length
         return count * dtype.itemsize
 
+    def written_bytes(self) -> int:
+        """The bytes that the call writes, by its signature."""
+        return sum(t.writes * self.bytes(name) for name, t in self.traffic.items())
+
     def roofline(self) -> tuple[int, int]:
         """``(flops, bytes)`` that the algorithm needs at least, from the entry.
 
