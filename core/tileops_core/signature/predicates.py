@@ -62,11 +62,32 @@ def _in_range(values: Values, low: int, high: int) -> Violation | None:
     message = f"it must lie from {low} to {high - 1}" if low < high else "none is allowed"
     if not isinstance(values, Sequence):  # a tensor without axes
         return None if low <= values < high else Violation((), values, message)
+    span = extent(values)
+    if span is None or (low <= span[0] and span[1] < high):
+        return None
     for place, row in _rows(values):
-        if len(row) and not (low <= min(row) and max(row) < high):
-            i, value = next((i, v) for i, v in enumerate(row) if not low <= v < high)
-            return Violation((*place, i), value, message)
+        for i, value in enumerate(row):
+            if not low <= value < high:
+                return Violation((*place, i), value, message)
     return None
+
+
+def extent(values: Values | int) -> tuple[int, int] | None:
+    """The least and the greatest value, None without any; of whole rows, for there may be millions.
+
+    >>> extent([[3, 1], [2, 5]])
+    (1, 5)
+    """
+    if isinstance(values, int):  # of a tensor without axes
+        return values, values
+    if not len(values):
+        return None
+    if isinstance(values[0], int):
+        return min(values), max(values)
+    if all(map(len, values)) and isinstance(values[0][0], int):
+        return min(map(min, values)), max(map(max, values))
+    spans = [span for part in values if (span := extent(part)) is not None]
+    return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
 
 
 def _rows(values: Values, place: tuple[int, ...] = ()) -> Any:

@@ -59,7 +59,8 @@ def check_constants(signature: Signature, problems: Problems) -> Signature:
     for what, condition in conditions:
         if isinstance(condition, Expr) and (holds := truths.of(condition)) is not None:
             _note_constant(what, holds, condition.span, problems)
-    return attrs.evolve(signature, rules=tuple(kept))
+    same = len(kept) == len(signature.rules)
+    return signature if same else attrs.evolve(signature, rules=tuple(kept))
 
 
 def _note_constant(what: str, holds: bool, span: Span, problems: Problems) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 from tileops_core.signature.bindings import MissingIndexError
 from tileops_core.signature.evaluate import Names, evaluate
 from tileops_core.spec.expressions import (
@@ -16,6 +14,7 @@ from tileops_core.spec.expressions import (
     Expr,
     IfElse,
     Name,
+    fields_of,
 )
 
 
@@ -64,6 +63,8 @@ class Tracer:
 
     def _value(self, expr: Expr, names: Names) -> Any:
         match expr:
+            case Const(value=value):
+                return value
             case Name(id=name):
                 try:
                     return names.get(name, name)
@@ -93,8 +94,8 @@ class Tracer:
         left = self.value(first, names)
         for op, item in rest:
             right = self.value(item, names)
-            step = attrs.evolve(
-                expr, first=_settled(first, left), rest=((op, _settled(item, right)),)
+            step = Compare(
+                first=_settled(first, left), rest=((op, _settled(item, right)),), span=expr.span
             )
             if not self._computed(expr, step):
                 return False
@@ -103,10 +104,9 @@ class Tracer:
 
     def _of_parts(self, expr: Expr, names: Names) -> Any:
         """What an expression makes of its parts, all of which it needs."""
-        fields = {f.name: getattr(expr, f.name) for f in attrs.fields(type(expr))}
-        return self._computed(
-            expr, attrs.evolve(expr, **{k: self._inside(v, names) for k, v in fields.items()})
-        )
+        cls = type(expr)
+        parts = {name: self._inside(getattr(expr, name), names) for name in fields_of(cls)}
+        return self._computed(expr, cls(**parts))
 
     def _inside(self, value: Any, names: Names) -> Any:
         if isinstance(value, Expr):
