@@ -7,6 +7,7 @@ a workload row or of a caller's tensor, whatever they are, and says which one is
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -73,21 +74,17 @@ def _in_range(values: Values, low: int, high: int) -> Violation | None:
 
 
 def extent(values: Values | int) -> tuple[int, int] | None:
-    """The least and the greatest value, None without any; of whole rows, for there may be millions.
+    """The least and the greatest value, None without any; all in one go, for there may be millions.
 
     >>> extent([[3, 1], [2, 5]])
     (1, 5)
     """
     if isinstance(values, int):  # of a tensor without axes
         return values, values
-    if not len(values):
-        return None
-    if isinstance(values[0], int):
-        return min(values), max(values)
-    if all(map(len, values)) and isinstance(values[0][0], int):
-        return min(map(min, values)), max(map(max, values))
-    spans = [span for part in values if (span := extent(part)) is not None]
-    return (min(low for low, _ in spans), max(high for _, high in spans)) if spans else None
+    flat = values
+    while len(flat) and not isinstance(flat[0], int):
+        flat = list(itertools.chain.from_iterable(flat))
+    return (min(flat), max(flat)) if len(flat) else None
 
 
 def _rows(values: Values, place: tuple[int, ...] = ()) -> Any:

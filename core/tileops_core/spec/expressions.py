@@ -23,13 +23,19 @@ class Expr:
     def children(self) -> Iterator[Expr]:
         """Direct sub-expressions, in reading order."""
         for name in fields_of(type(self)):
-            yield from _exprs_in(getattr(self, name))
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                yield value
+            elif isinstance(value, tuple):
+                yield from _exprs_in(value)
 
     def walk(self) -> Iterator[Expr]:
         """This node and everything below it, in reading order."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
+        waiting: list[Expr] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed([*node.children()])
 
 
 def fields_of(cls: type[Expr]) -> tuple[str, ...]:

@@ -26,8 +26,9 @@ class Draws:
         """``count`` different ints below ``limit``, in random order."""
         moved: dict[int, int] = {}
         drawn = []
+        draw = self._random
         for place in range(count):
-            other = place + self.below(limit - place)
+            other = place + int(draw() * (limit - place))
             drawn.append(moved.get(other, other))
             moved[other] = moved.get(place, place)
         return drawn
