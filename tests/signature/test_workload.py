@@ -321,11 +321,22 @@ def test_cases_of_a_row_that_are_tried_share_their_metadata(build):
         "inputs__ids": {"dtype": "int64", "shape": "[M, N]", "values": "random_ids(M, N, 1000)"},
     }
     cases_of = [{"T": "float16"}, {"T": "float32"}]
-    rows = [{**ROW, "dtype_cases": cases_of}, {**ROW, "label": "more", "dtype_cases": cases_of}]
-    one, other, more, _ = try_rows(build(**draws, workloads=rows))
+    rows = [{**ROW, "dtype_cases": cases_of}, {**ROW, "label": "more", "M": 5}]
+    one, other, more = try_rows(build(**draws, workloads=rows))
     assert one.metadata()["ids"] is other.metadata()["ids"]
     assert one.metadata() == one.case.metadata()
-    assert one.metadata()["ids"] is not more.metadata()["ids"]
+    assert len(more.metadata()["ids"]) == 5
+
+
+def test_great_metadata_is_not_kept(build, monkeypatch):
+    monkeypatch.setattr("tileops_core.signature.workload._KEPT", 5)
+    draws = {
+        "inputs__w": None,
+        "inputs__ids": {"dtype": "int64", "shape": "[M, N]", "values": "random_ids(M, N, 1000)"},
+    }
+    one, other = try_rows(build(**draws, workloads=[ROW, {**ROW, "label": "more"}]))
+    assert one.metadata() == one.case.metadata() != other.metadata()
+    assert one.metadata()["ids"] is not one.metadata()["ids"]
 
 
 def test_a_case_that_is_wrong_is_tried_and_told(build):

@@ -152,8 +152,10 @@ class Instance:
         Raises:
             RowFault: It has none: an index is missing, or values are outside a domain.
         """
-        with _faults():
+        try:  # this is asked very often
             return self.bindings.value(expr)
+        except _NO_VALUE as error:
+            raise _fault(error) from None
 
     def _passed(self, item: Input) -> bool:
         if isinstance(item.optional, bool):
@@ -285,7 +287,14 @@ def _faults(what: str = "") -> Iterator[None]:
     """What an evaluation raises, as a fault of the row."""
     try:
         yield
-    except MissingIndexError as error:
-        raise RowFault(f"its branch uses {error}, which the row does not give") from None
-    except (ValueError, ArithmeticError, LookupError) as error:
-        raise RowFault(f"{what}{error}") from None
+    except _NO_VALUE as error:
+        raise _fault(error, what) from None
+
+
+_NO_VALUE = (MissingIndexError, ValueError, ArithmeticError, LookupError)
+
+
+def _fault(error: Exception, what: str = "") -> RowFault:
+    if isinstance(error, MissingIndexError):
+        return RowFault(f"its branch uses {error}, which the row does not give")
+    return RowFault(f"{what}{error}")

@@ -174,22 +174,21 @@ class Tried:
         return _case(self.instance, self.row)
 
     def metadata(self) -> Mapping[str, Nested]:
-        """Values as the case's metadata may have; those of its row's other dtypes, mostly."""
+        """Values as the case's metadata may have; mostly those of its row's other dtypes."""
         seed = seed_of(self.instance.signature.op, self.instance.case_id)
         return self.instance.metadata(seed, self._made)
 
 
 _KEPT = 2**21
-"""So many values of an entry's metadata are kept for those who ask again."""
+"""So many values of metadata are kept for cases to come, and for those who ask again."""
 
 
 def try_rows(signature: Signature) -> tuple[Tried, ...]:
-    """Every case of every row, tried; metadata once for all dtypes of a row."""
+    """Every case of every row, tried; cases share metadata, of which great ones are not kept."""
     found: list[Tried] = []
-    left = _KEPT
+    made, fresh = Made(), 0
     for row in signature.workloads:
         for small in (False, True) if row.small else (False,):
-            made, fresh = Made(), len(found)
             for dtype_case in row.dtype_cases:
                 instance = Instance.of_row(signature, row, dtype_case, small=small)
                 wrong = tuple(instance.wrong())
@@ -198,9 +197,9 @@ def try_rows(signature: Signature) -> tuple[Tried, ...]:
                     seed = seed_of(signature.op, instance.case_id)
                     faults = tuple(instance.wrong_metadata(seed, made))
                 found.append(Tried(row, small, instance, not wrong, faults, made))
-            left -= made.count
-            if left < 0:
+            if made.count > _KEPT:
                 found[fresh:] = [attrs.evolve(tried, made=None) for tried in found[fresh:]]
+                made, fresh = Made(), len(found)
     return tuple(found)
 
 

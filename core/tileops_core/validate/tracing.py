@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tileops_core.signature.bindings import MissingIndexError
-from tileops_core.signature.evaluate import Names, evaluate
+from tileops_core.signature.evaluate import Names, combined, compared, evaluate
 from tileops_core.spec.expressions import (
+    Binary,
     BoolOp,
     Compare,
     Const,
@@ -83,6 +85,9 @@ class Tracer:
                 return self.value(then if self.value(condition, names) else otherwise, names)
             case Compare(first=first, rest=rest):
                 return self._compare(expr, first, rest, names)
+            case Binary(op=op, left=left, right=right):
+                one, other = self.value(left, names), self.value(right, names)
+                return _computed(expr, combined, one, op, other)
             case Each(element=element, variable=variable, sequence=sequence):
                 items = self.value(sequence, names)
                 return [self.value(element, _Variable(names, variable, item)) for item in items]
@@ -94,10 +99,7 @@ class Tracer:
         left = self.value(first, names)
         for op, item in rest:
             right = self.value(item, names)
-            step = Compare(
-                first=_settled(first, left), rest=((op, _settled(item, right)),), span=expr.span
-            )
-            if not self._computed(expr, step):
+            if not _computed(expr, compared, left, op, right):
                 return False
             left = right
         return True
@@ -106,7 +108,7 @@ class Tracer:
         """What an expression makes of its parts, all of which it needs."""
         cls = type(expr)
         parts = {name: self._inside(getattr(expr, name), names) for name in fields_of(cls)}
-        return self._computed(expr, cls(**parts))
+        return _computed(expr, evaluate, cls(**parts), {})
 
     def _inside(self, value: Any, names: Names) -> Any:
         if isinstance(value, Expr):
@@ -115,11 +117,13 @@ class Tracer:
             return tuple(self._inside(item, names) for item in value)
         return value
 
-    def _computed(self, expr: Expr, settled: Expr) -> Any:
-        try:
-            return evaluate(settled, {})
-        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
-            raise NoValue(expr, error) from None
+
+def _computed(expr: Expr, compute: Callable[..., Any], *args: Any) -> Any:
+    """What an expression comes to once its parts are known."""
+    try:
+        return compute(*args)
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        raise NoValue(expr, error) from None
 
 
 def _settled(part: Expr, value: Any) -> Const:

@@ -151,9 +151,8 @@ def _nsa_block_counts(draws: Draws, tokens: int, heads: int, selected: int) -> N
     [[2, 2], [3, 3], [4, 2]]
     """
     least = min(1, selected)
-    return [
-        [least + draws.below(selected - least + 1) for _ in range(heads)] for _ in range(tokens)
-    ]
+    choices, below = selected - least + 1, draws.below
+    return [[least + below(choices) for _ in range(heads)] for _ in range(tokens)]
 
 
 def _nsa_block_counts_shape(tokens: int, heads: int, selected: int) -> tuple[int, ...]:

@@ -40,6 +40,7 @@ class Draws:
         """
         if count == 0:
             return range(0)
-        step = 1 + self.below((limit - 1) // (count - 1)) if 1 < count < limit else 1
-        start = self.below(limit - step * (count - 1))
+        draw = self._random
+        step = 1 + int(draw() * ((limit - 1) // (count - 1))) if 1 < count < limit else 1
+        start = int(draw() * (limit - step * (count - 1)))
         return range(start, start + step * count, step)
