@@ -24,9 +24,15 @@ class Draws:
 
     def sample(self, limit: int, count: int) -> list[int]:
         """``count`` different ints below ``limit``, in random order."""
-        moved: dict[int, int] = {}
-        drawn = []
         draw = self._random
+        if limit <= 8 * count:
+            deck = list(range(limit))
+            for place in range(count):
+                other = place + int(draw() * (limit - place))
+                deck[place], deck[other] = deck[other], deck[place]
+            return deck[:count]
+        moved: dict[int, int] = {}  # what a deck that is too great to be there would hold
+        drawn = []
         for place in range(count):
             other = place + int(draw() * (limit - place))
             drawn.append(moved.get(other, other))
