@@ -76,6 +76,44 @@ def test_a_value_is_equal_to_itself(build, text, holds):
     assert truth(build, text) is holds
 
 
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("M * N == N * M", True),
+        ("(M + 1) * N == N * M + N", True),
+        ("(M - N) * (M + N) == M * M - N * N", True),
+        ("2 * M + 1 > M + M", True),
+        ("M + N < N + M", False),
+        ("(M // 2) * N == N * (M // 2)", True),
+        ("-(M - N) == N - M", True),
+        ("M * N == N * M + N", None),
+        ("M * M == M", None),
+        ("M // N * N == N * (M // N)", None),
+    ],
+)
+def test_a_whole_number_is_one_however_it_is_written(build, text, holds):
+    assert truth(build, text) is holds
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("M % 2 < 2", True),
+        ("3 > M % 3", True),
+        ("M % 4 != 4", True),
+        ("M % 4 == 5", False),
+        ("(M - N) % 4 >= 0", True),
+        ("M % 1 == 0", True),
+        ("M % 2 == 0", None),
+        ("M % 2 < 1", None),
+        ("M % 4 != 3", None),
+        ("M % N < 2", None),
+    ],
+)
+def test_a_remainder_is_less_than_what_it_is_of(build, text, holds):
+    assert truth(build, text) is holds
+
+
 def test_a_float_may_be_no_number_and_equal_to_nothing(build):
     assert truth(build, "eps == eps", params__eps={"type": "float", "default": 1.0}) is None
     assert truth(build, "not present(cap) or cap.value == cap.value") is None

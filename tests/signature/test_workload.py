@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tileops_core.errors import ManifestError
-from tileops_core.signature.workload import cases, check_workloads, instantiate
+from tileops_core.signature.workload import cases, check_workloads, instantiate, try_rows
 
 ROW = {"label": "row", "M": 2, "N": 3, "S": [4], "dtype_cases": [{"T": "float16"}]}
 ROPE = {
@@ -313,3 +313,34 @@ def test_a_value_per_axis_may_be_one_for_all(build):
         workloads=[{**ROW, "step": 2}],
     )
     assert only(signature).params["step"] == 2
+
+
+def test_cases_of_a_row_that_are_tried_share_their_metadata(build):
+    draws = {
+        "inputs__w": None,
+        "inputs__ids": {"dtype": "int64", "shape": "[M, N]", "values": "random_ids(M, N, 1000)"},
+    }
+    cases_of = [{"T": "float16"}, {"T": "float32"}]
+    rows = [{**ROW, "dtype_cases": cases_of}, {**ROW, "label": "more", "M": 5}]
+    one, other, more = try_rows(build(**draws, workloads=rows))
+    assert one.metadata()["ids"] is other.metadata()["ids"]
+    assert one.metadata() == one.case.metadata()
+    assert len(more.metadata()["ids"]) == 5
+
+
+def test_great_metadata_is_not_kept(build, monkeypatch):
+    monkeypatch.setattr("tileops_core.signature.workload._KEPT", 5)
+    draws = {
+        "inputs__w": None,
+        "inputs__ids": {"dtype": "int64", "shape": "[M, N]", "values": "random_ids(M, N, 1000)"},
+    }
+    one, other = try_rows(build(**draws, workloads=[ROW, {**ROW, "label": "more"}]))
+    assert one.metadata() == one.case.metadata() != other.metadata()
+    assert one.metadata()["ids"] is not one.metadata()["ids"]
+
+
+def test_a_case_that_is_wrong_is_tried_and_told(build):
+    wrong = {**ROW, "label": "wrong", "M": 7}
+    one, other = try_rows(build(shape_rules=["M < 5"], workloads=[ROW, wrong]))
+    assert (one.stands, one.faults) == (True, ())
+    assert (other.stands, other.faults) == (False, ("M < 5 does not hold",))

@@ -175,6 +175,15 @@ def test_the_forms_of_a_sealed_sum_are_classes_with_their_fields(python, message
     assert len(problems) == 1
 
 
+def test_the_forms_of_an_op_without_code_are_classes_too():
+    problems = Problems()
+    planned = attrs.evolve(layouts("tileops_core.interfaces.moe.MaskdLayout"), status="spec-only")
+    _check_shared_types(planned, problems, installed=False)
+    assert list(problems) == []
+    _check_shared_types(planned, problems, installed=True)
+    assert [problem.code for problem in problems] == ["code-class"]
+
+
 def rms_norm(**changes: object) -> list[tuple[str, str]]:
     """The findings about the library's own RMSNormFwdOp, its entry changed."""
     checked = check_entry(load_spec("RMSNormFwdOp"))

@@ -103,6 +103,19 @@ def test_dtypes_that_go_together_in_every_way_are_stated_and_no_finding(codes):
     assert codes(changes) == []
 
 
+@pytest.mark.parametrize(
+    "rules", ["- M > 1\n- M > 1", "- M > 1 and M > 1", "- M > 1\n- N > 1 and M > 1"]
+)
+def test_a_condition_that_stands_twice_is_a_finding(check, rules):
+    (finding,) = check({"signature.shape_rules": rules})
+    assert finding.code == "constant"
+    assert finding.message.endswith("asks what was asked before")
+
+
+def test_a_condition_that_is_one_of_others_stands_once(codes):
+    assert codes({"signature.shape_rules": "- M > 1\n- M > 1 or N > 5"}) == []
+
+
 def test_a_wrong_row_hides_no_constant_refinement(codes):
     rows = "- {label: tiny, M: two, N: 3, S: [4], dtype_cases: [{T: float16}]}"
     assert codes({"signature.shape_rules": "- M >= 0", "workloads": rows}) == ["constant", "row"]

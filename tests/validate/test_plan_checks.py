@@ -22,7 +22,7 @@ def faults(signature, **plan_changes):
     original = plan_checks.build_plan
     plan_checks.build_plan = lambda s: attrs.evolve(build_plan(s), **plan_changes)
     try:
-        check_plan(signature, problems, rows_stand=True, installed=True)
+        check_plan(signature, problems, installed=True)
     finally:
         plan_checks.build_plan = original
     return {problem.code for problem in problems}

@@ -8,8 +8,8 @@ import hard_entries
 import pytest
 from probe_calls import call, signature
 
+from tileops_core.signature.workload import try_rows
 from tileops_core.spec.entries import AdtValue
-from tileops_core.validate.row_checks import _instances
 from tileops_core.validate.trials import Trials
 from tileops_core.validate.walks import Walker, missed
 
@@ -81,7 +81,7 @@ def test_values_that_fit_no_other_call_are_changed_in_pairs():
 
 def test_a_value_of_a_sealed_sum_is_whole():
     of = hard_entries.signature("MoEGroupedGEMMFwdOp")
-    rows = [row for row in _instances(of) if row is not None]
+    rows = [tried.instance for tried in try_rows(of) if tried.stands]
     walker = Walker(of)
     trials = Trials(of, rows[:1])
     forms = set()

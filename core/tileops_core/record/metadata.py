@@ -60,6 +60,8 @@ def _lists(values: Any) -> Any:
     """Nested sequences as nested lists of their own."""
     if isinstance(values, int):
         return values
-    if len(values) and isinstance(values[0], int):  # a million of them in one go
+    if not len(values) or isinstance(values[0], int):  # a million of them in one go
         return list(values)
+    if len(values[0]) and isinstance(values[0][0], int):
+        return list(map(list, values))
     return [_lists(value) for value in values]

@@ -29,7 +29,7 @@ def entry_hash(signature: Signature) -> str:
 
 _NO_MEANING = frozenset({"span", "dtype_span", "shape_span", "dtype_text", "shape_text", "text",
                          "annotation", "values"})  # fmt: skip
-_FIELDS: dict[type, tuple[str, ...]] = {}
+_FIELDS: dict[type, tuple[str, ...] | None] = {}  # None of what is no class of attrs
 
 
 def _meaning(value: Any) -> str:
@@ -37,10 +37,10 @@ def _meaning(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({','.join(map(_meaning, value))})"
     kind = type(value)
-    if not attrs.has(kind):
-        return repr(value)
-    names = _FIELDS.get(kind)
+    if kind not in _FIELDS:  # attrs takes long to tell
+        fields = attrs.fields(kind) if attrs.has(kind) else None
+        _FIELDS[kind] = fields and tuple(f.name for f in fields if f.name not in _NO_MEANING)
+    names = _FIELDS[kind]
     if names is None:
-        names = tuple(f.name for f in attrs.fields(kind) if f.name not in _NO_MEANING)
-        _FIELDS[kind] = names
+        return repr(value)
     return f"{kind.__name__}({','.join([_meaning(getattr(value, name)) for name in names])})"

@@ -90,6 +90,11 @@ def compared(left: Any, op: str, right: Any) -> bool:
     return _COMPARE[op](left, right)
 
 
+def combined(left: Any, op: str, right: Any) -> Any:
+    """What an operator makes of two numbers."""
+    return _BINARY[op](left, right)
+
+
 def axes_of(axes: tuple[Expr, ...], values: Names) -> tuple[int, ...]:
     """The lengths of a shape's axes, splices spread out."""
     lengths: list[int] = []

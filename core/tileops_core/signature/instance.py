@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from tileops_core.signature.bindings import Bindings, MissingIndexError
-from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.evaluate import axes_of
 from tileops_core.signature.generators import GENERATORS, Nested
 from tileops_core.signature.kinds import DTypeKind, IntTupleKind, MaybeKind, WordOrKind
+from tileops_core.signature.made import Made
 from tileops_core.signature.metadata import arguments
 from tileops_core.signature.model import (
     Input,
@@ -21,7 +21,7 @@ from tileops_core.signature.model import (
     TensorDecl,
     Workload,
 )
-from tileops_core.signature.predicates import PREDICATES, Violation
+from tileops_core.signature.predicates import Violation
 from tileops_core.spec.expressions import Expr
 
 Fact: TypeAlias = tuple[str, tuple[int, ...]]
@@ -99,20 +99,21 @@ class Instance:
         for wrong in self._rest():
             raise wrong
 
-    def faults(self, seed: int) -> Iterator[str]:
-        """What is wrong with the row, as far as it can be told; metadata is made from ``seed``."""
+    def wrong(self) -> Iterator[str]:
+        """What is wrong with the row, as far as it can be told without making metadata."""
         try:
             self._find()
         except RowFault as fault:
             yield str(fault)
             return
-        rest = [str(wrong) for wrong in self._rest()]
-        yield from rest
-        if not rest:
-            try:
-                self.metadata(seed)
-            except RowFault as fault:
-                yield str(fault)
+        yield from map(str, self._rest())
+
+    def wrong_metadata(self, seed: int, made: Made) -> Iterator[str]:
+        """What is wrong with the metadata of a row that is right otherwise."""
+        try:
+            self.metadata(seed, made)
+        except RowFault as fault:
+            yield str(fault)
 
     def _find(self) -> None:
         signature = self.signature
@@ -151,8 +152,10 @@ class Instance:
         Raises:
             RowFault: It has none: an index is missing, or values are outside a domain.
         """
-        with _faults():
+        try:  # this is asked very often
             return self.bindings.value(expr)
+        except _NO_VALUE as error:
+            raise _fault(error) from None
 
     def _passed(self, item: Input) -> bool:
         if isinstance(item.optional, bool):
@@ -220,38 +223,42 @@ class Instance:
 
     # -- metadata -------------------------------------------------------------------------
 
-    def metadata(self, seed: int) -> dict[str, Nested]:
+    def metadata(self, seed: int, made: Made | None = None) -> dict[str, Nested]:
         """The values of every passed input that has a generator, checked against ``requires``.
+
+        Args:
+            seed: Decides what random generators draw.
+            made: What was made for calls like this one, whose values it shares.
 
         Raises:
             RowFault: A generator refuses its arguments, or gives what the entry does not accept.
         """
-        made: dict[str, Nested] = {}
+        made = Made() if made is None else made
+        found: dict[str, Nested] = {}
         for item in self.signature.inputs:
             fact = self.inputs[item.name]
             if item.values is None or fact is None:
                 continue
             with _faults(f"{item.name}: "):
-                made[item.name] = self._values(item, fact, seed)
+                found[item.name] = self._values(item, fact, seed, made)
         for item in self.signature.inputs:
-            if item.name in made:
+            if item.name in found:
                 for requirement in item.requires:
-                    self._check_requirement(item, requirement, made)
-        return made
+                    self._check_requirement(item, requirement, found, made)
+        return found
 
-    def _values(self, item: Input, fact: Fact, seed: int) -> Nested:
+    def _values(self, item: Input, fact: Fact, seed: int, made: Made) -> Nested:
         assert item.values is not None
         generator = GENERATORS[item.values.function]
         args = self.arguments(item)
         dtype, shape = fact
-        made = generator.shape_of(args)
-        if made != shape:
+        gives = generator.shape_of(args)
+        if gives != shape:
             raise RowFault(
-                f"{item.name} is {item.shape_text} = {shape}, {generator.name} gives {made}"
+                f"{item.name} is {item.shape_text} = {shape}, {generator.name} gives {gives}"
             )
-        values = generator.values(args, f"{seed}/{item.name}")
-        low, high = int(DTYPES[dtype].low), int(DTYPES[dtype].high)
-        violation = PREDICATES["in_range"].check(values, low, high + 1)
+        values = made.values(item, args, f"{seed}/{item.name}")
+        violation = made.unheld(item, values, dtype)
         if violation is not None:
             raise RowFault(f"{told(item.name, violation)}, or {dtype} does not hold it")
         return values
@@ -262,11 +269,11 @@ class Instance:
         return arguments(item.values, self.value, {})
 
     def _check_requirement(
-        self, item: Input, requirement: Requirement, made: Mapping[str, Nested]
+        self, item: Input, requirement: Requirement, found: Mapping[str, Nested], made: Made
     ) -> None:
-        others = {name: made[name] for name in requirement.tensors}
+        others = {name: found[name] for name in requirement.tensors}
         args = arguments(requirement.call, self.value, others)
-        violation = PREDICATES[requirement.call.function].check(made[item.name], *args)
+        violation = made.violation(item, requirement, found[item.name], args)
         if violation is not None:
             raise RowFault(f"{told(item.name, violation)} ({requirement.text})")
 
@@ -291,7 +298,14 @@ def _faults(what: str = "") -> Iterator[None]:
     """What an evaluation raises, as a fault of the row."""
     try:
         yield
-    except MissingIndexError as error:
-        raise RowFault(f"its branch uses {error}, which the row does not give") from None
-    except (ValueError, ArithmeticError, LookupError) as error:
-        raise RowFault(f"{what}{error}") from None
+    except _NO_VALUE as error:
+        raise _fault(error, what) from None
+
+
+_NO_VALUE = (MissingIndexError, ValueError, ArithmeticError, LookupError)
+
+
+def _fault(error: Exception, what: str = "") -> RowFault:
+    if isinstance(error, MissingIndexError):
+        return RowFault(f"its branch uses {error}, which the row does not give")
+    return RowFault(f"{what}{error}")

@@ -7,6 +7,7 @@ a workload row or of a caller's tensor, whatever they are, and says which one is
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -62,11 +63,28 @@ def _in_range(values: Values, low: int, high: int) -> Violation | None:
     message = f"it must lie from {low} to {high - 1}" if low < high else "none is allowed"
     if not isinstance(values, Sequence):  # a tensor without axes
         return None if low <= values < high else Violation((), values, message)
+    span = extent(values)
+    if span is None or (low <= span[0] and span[1] < high):
+        return None
     for place, row in _rows(values):
-        if len(row) and not (low <= min(row) and max(row) < high):
-            i, value = next((i, v) for i, v in enumerate(row) if not low <= v < high)
-            return Violation((*place, i), value, message)
+        for i, value in enumerate(row):
+            if not low <= value < high:
+                return Violation((*place, i), value, message)
     return None
+
+
+def extent(values: Values | int) -> tuple[int, int] | None:
+    """The least and the greatest value, None without any; all in one go, for there may be millions.
+
+    >>> extent([[3, 1], [2, 5]])
+    (1, 5)
+    """
+    if isinstance(values, int):  # of a tensor without axes
+        return values, values
+    flat = values
+    while len(flat) and not isinstance(flat[0], int):
+        flat = list(itertools.chain.from_iterable(flat))
+    return (min(flat), max(flat)) if len(flat) else None
 
 
 def _rows(values: Values, place: tuple[int, ...] = ()) -> Any:

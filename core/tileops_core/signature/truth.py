@@ -1,8 +1,9 @@
 """Whether a condition holds whatever a call gives, by itself and by nothing around it.
 
-Told are literals, a length that is compared with less than nothing, a value compared with itself,
-and what comes out the same for every combination of the discriminants that it reads. What follows
-from two conditions together, or from how numbers divide, is not.
+Told are literals, a length that is compared with less than nothing, a value compared with itself
+however it is written, a remainder compared with what it cannot be, and what comes out the same for
+every combination of the discriminants that it reads. What follows from two conditions together is
+not.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 from tileops_core.signature.branches import UNKNOWN, Branches, Given, Key
 from tileops_core.signature.checker import Checker, Scope
 from tileops_core.signature.evaluate import compared, evaluate
-from tileops_core.signature.kinds import DimKind, Kind, ScalarKind
+from tileops_core.signature.kinds import DimKind, IntKind, Kind, ScalarKind
 from tileops_core.signature.model import Signature
+from tileops_core.signature.polynomials import difference
 from tileops_core.signature.problems import Problems
 from tileops_core.spec.expressions import (
     Binary,
@@ -144,11 +146,23 @@ class Truths:
             return UNKNOWN
         if left == right and _has_value(left) and not _may_be_float(self._checker.kind(left)):
             return _SAME[op]
+        if self._is_whole(left) and self._is_whole(right):
+            gap = difference(left, right)
+            if gap is not None:
+                return compared(gap, op, 0)
+        if type(other) is int and self._is_whole(left) and (by := _divisor(left)):
+            return _of_remainder(by, op, other)
+        if type(one) is int and self._is_whole(right) and (by := _divisor(right)):
+            return _of_remainder(by, _TURNED[op], one)
         if type(other) in (int, float) and self._is_length(left):
             return _of_length(op, other)
         if type(one) in (int, float) and self._is_length(right):
             return _of_length(_TURNED[op], one)
         return UNKNOWN
+
+    def _is_whole(self, expr: Expr) -> bool:
+        """Whether a value is there, and is a whole number."""
+        return _has_value(expr) and isinstance(self._checker.kind(expr), IntKind)
 
     def _is_length(self, expr: Expr) -> bool:
         """Whether a value is there, and is a whole number that is never negative."""
@@ -167,6 +181,22 @@ def _has_value(expr: Expr) -> bool:
         if divides and not (isinstance(by, Const) and by.value):
             return False
     return True
+
+
+def _divisor(expr: Expr) -> int:
+    """What a remainder is less than; 0 for anything else."""
+    if isinstance(expr, Binary) and expr.op == "%" and isinstance(expr.right, Const):
+        by = expr.right.value
+        return by if type(by) is int and by > 0 else 0
+    return 0
+
+
+def _of_remainder(by: int, op: str, number: int) -> Any:
+    """What a comparison of a remainder with a number says, if it says one thing."""
+    if op in ("==", "!=") and 0 <= number < by and by > 1:
+        return UNKNOWN
+    least, greatest = compared(0, op, number), compared(by - 1, op, number)
+    return least if least == greatest else UNKNOWN
 
 
 def _of_length(op: str, number: float) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from tileops_core.signature.generators import Nested
 from tileops_core.signature.instance import Fact, Instance, RowFault
+from tileops_core.signature.made import Made
 from tileops_core.signature.model import Signature, Workload
 from tileops_core.signature.problems import Problems, manifest_error
 from tileops_core.signature.scaling import elements, scaled
@@ -151,35 +153,78 @@ def cases(
             yield case
 
 
-def check_workloads(signature: Signature) -> Problems:
-    """What is wrong with an entry's rows: ids, branches, rules, and what no row covers."""
-    problems = Problems()
-    seen: set[str] = set()
-    choices = (*signature.construction_tensors, *signature.inputs)
-    passed: dict[str, set[bool]] = {i.name: set() for i in choices if i.optional is True}
+# -- rows that are checked ----------------------------------------------------------------
+
+
+@attrs.frozen(slots=True, eq=False)
+class Tried:
+    """A case of a row, tried: the call, and what is wrong with it.
+
+    Attributes:
+        small: with the row's small sizes.
+        stands: nothing is wrong but what metadata there may be.
+        faults: what is wrong, metadata included.
+    """
+
+    row: Workload
+    small: bool
+    instance: Instance
+    stands: bool
+    faults: tuple[str, ...]
+    _made: Made | None
+
+    @property
+    def case(self) -> WorkloadCase:
+        """The case, of a call that stands."""
+        return _case(self.instance, self.row)
+
+    def metadata(self) -> Mapping[str, Nested]:
+        """Values as the case's metadata may have; mostly those of its row's other dtypes."""
+        seed = seed_of(self.instance.signature.op, self.instance.case_id)
+        return self.instance.metadata(seed, self._made)
+
+
+_KEPT = 2**21
+"""So many values of metadata are kept for cases to come, and for those who ask again."""
+
+
+def try_rows(signature: Signature) -> tuple[Tried, ...]:
+    """Every case of every row, tried; cases share metadata, of which great ones are not kept."""
+    found: list[Tried] = []
+    made, fresh = Made(), 0
     for row in signature.workloads:
-        for name in passed:
-            passed[name].add(name in row.some)
-        sizes: dict[bool, list[int]] = {False: [], True: []}
         for small in (False, True) if row.small else (False,):
             for dtype_case in row.dtype_cases:
                 instance = Instance.of_row(signature, row, dtype_case, small=small)
-                found = list(instance.faults(seed_of(signature.op, instance.case_id)))
-                for message in found:
-                    problems.add("row", f"{row.label}: {message}", row.span)
-                if not small and instance.case_id in seen:
-                    message = f"{instance.case_id} is the id of another case too"
-                    problems.add("row", message, row.span)
-                seen.add(instance.case_id)
-                sizes[small] += [] if found else [elements(instance)]
-        if max(sizes[True], default=0) > max(sizes[False], default=math.inf):
-            problems.add(
-                "row",
-                f"{row.label}: with its small sizes, the call has {max(sizes[True])} elements, and "
-                f"{max(sizes[False])} without",
-                row.span,
-                "small sizes make a call of some thousand elements at most",
-            )
+                wrong = tuple(instance.wrong())
+                faults = wrong
+                if not wrong:
+                    seed = seed_of(signature.op, instance.case_id)
+                    faults = tuple(instance.wrong_metadata(seed, made))
+                found.append(Tried(row, small, instance, not wrong, faults, made))
+            if made.count > _KEPT:
+                found[fresh:] = [attrs.evolve(tried, made=None) for tried in found[fresh:]]
+                made, fresh = Made(), len(found)
+    return tuple(found)
+
+
+def check_workloads(signature: Signature, rows: Sequence[Tried] | None = None) -> Problems:
+    """What is wrong with an entry's rows: ids, branches, rules, and what no row covers.
+
+    Args:
+        signature: The entry.
+        rows: What :func:`try_rows` gives for it, if that is known.
+    """
+    problems = Problems()
+    rows = try_rows(signature) if rows is None else rows
+    choices = (*signature.construction_tensors, *signature.inputs)
+    passed: dict[str, set[bool]] = {i.name: set() for i in choices if i.optional is True}
+    seen: set[str] = set()
+    for _, cases_of_row in itertools.groupby(rows, lambda tried: id(tried.row)):
+        group = list(cases_of_row)
+        for name in passed:
+            passed[name].add(name in group[0].row.some)
+        _check_row(group[0].row, group, seen, problems)
     if signature.status == "implemented":
         for name, ways in passed.items():
             for way in {True, False} - ways:
@@ -187,6 +232,27 @@ def check_workloads(signature: Signature) -> Problems:
                 span = next(i.span for i in choices if i.name == name)
                 problems.add("row", f"no row {verb} {name}, which is optional", span)
     return problems
+
+
+def _check_row(row: Workload, group: list[Tried], seen: set[str], problems: Problems) -> None:
+    """Note what is wrong with a row's cases; their ids are added to those ``seen``."""
+    sizes: dict[bool, list[int]] = {False: [], True: []}
+    for tried in group:
+        for message in tried.faults:
+            problems.add("row", f"{row.label}: {message}", row.span)
+        case_id = tried.instance.case_id
+        if not tried.small and case_id in seen:
+            problems.add("row", f"{case_id} is the id of another case too", row.span)
+        seen.add(case_id)
+        sizes[tried.small] += [] if tried.faults else [elements(tried.instance)]
+    if max(sizes[True], default=0) > max(sizes[False], default=math.inf):
+        problems.add(
+            "row",
+            f"{row.label}: with its small sizes, the call has {max(sizes[True])} elements, and "
+            f"{max(sizes[False])} without",
+            row.span,
+            "small sizes make a call of some thousand elements at most",
+        )
 
 
 def _refused(signature: Signature, row: Workload, message: str) -> Exception:

@@ -22,14 +22,30 @@ class Expr:
 
     def children(self) -> Iterator[Expr]:
         """Direct sub-expressions, in reading order."""
-        for field in attrs.fields(type(self)):
-            yield from _exprs_in(getattr(self, field.name))
+        for name in fields_of(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Expr):
+                yield value
+            elif isinstance(value, tuple):
+                yield from _exprs_in(value)
 
     def walk(self) -> Iterator[Expr]:
         """This node and everything below it, in reading order."""
-        yield self
-        for child in self.children():
-            yield from child.walk()
+        waiting: list[Expr] = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed([*node.children()])
+
+
+def fields_of(cls: type[Expr]) -> tuple[str, ...]:
+    """The names of a node's parts, its place included."""
+    if cls not in _FIELDS:
+        _FIELDS[cls] = tuple(field.name for field in attrs.fields(cls))
+    return _FIELDS[cls]
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}  # attrs takes long to tell
 
 
 def _exprs_in(value: object) -> Iterator[Expr]:

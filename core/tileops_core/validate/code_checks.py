@@ -38,7 +38,8 @@ def check_code(checked: Checked, *, own: bool, installed: bool, counts: Counts) 
     if signature is None or any(problem.code == "unsolved" for problem in checked.problems):
         return problems
     rows_stand = not any(problem.code == "row" for problem in checked.problems)
-    check_plan(signature, problems, rows_stand=rows_stand, installed=installed)
+    rows = checked.rows if rows_stand else ()
+    check_plan(signature, problems, rows=rows, installed=installed)
     _check_ref_api(signature, problems)
     _check_shared_types(signature, problems, installed=installed)
     if signature.status != "implemented":
@@ -95,7 +96,7 @@ def _check_ref_api(signature: Signature, problems: Problems) -> None:
 
 def _check_shared_types(signature: Signature, problems: Problems, *, installed: bool) -> None:
     """The classes of sealed sums' forms are there and have the forms' fields."""
-    for kind in signature.adts if signature.status == "implemented" and installed else ():
+    for kind in signature.adts if installed else ():
         forms = kind.constructors if isinstance(kind, AdtKind) else ()
         fields = {form.python: [name for name, _ in form.fields] for form in forms}
         for path in [kind.python] if isinstance(kind, OpaqueKind) else fields:

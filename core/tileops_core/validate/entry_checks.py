@@ -6,10 +6,10 @@ import attrs
 
 from tileops_core.errors import ManifestError
 from tileops_core.signature.build import build_signature
-from tileops_core.signature.instance import Instance
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problem, Problems
 from tileops_core.signature.solving import solve
+from tileops_core.signature.workload import Tried
 from tileops_core.spec.entries import Spec
 from tileops_core.spec.names import is_dotted
 from tileops_core.spec.shared_types import SharedTypes
@@ -25,7 +25,8 @@ from tileops_core.validate.value_checks import check_values
 class Checked:
     """One entry after its static checks; ``signature`` is None where it cannot be built.
 
-    ``notes`` name what was not evaluated.
+    ``notes`` name what was not evaluated; ``rows`` are the cases that the entry accepts, None where
+    what was tried is less than the entry.
     """
 
     spec: Spec
@@ -33,6 +34,7 @@ class Checked:
     problems: tuple[Problem, ...]
     counts: Counts
     notes: tuple[str, ...] = ()
+    rows: tuple[Tried, ...] | None = None
 
 
 def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
@@ -52,14 +54,16 @@ def check_entry(spec: Spec, types: SharedTypes | None = None) -> Checked:
         checked = check_constants(signature, problems)
         check_idle(checked, spec, types, problems)
         rows = _check(checked, problems, counts)
-        notes = check_values(checked, rows, problems, counts)
-        return Checked(spec, signature, tuple(problems), counts, notes)
+        notes = check_values(checked, [row.instance for row in rows], problems, counts)
+        whole = rows if checked is signature else None
+        return Checked(spec, signature, tuple(problems), counts, notes, whole)
     kept = reduced(spec, types, tuple(problems))
     if kept is not None:
         more = Problems()
         left = check_constants(kept.signature, more)
         rows = _check(left, more, counts)
-        check_values(left, rows, more, Counts())  # what was dropped may be what reaches
+        # What was dropped may be what reaches.
+        check_values(left, [row.instance for row in rows], more, Counts())
         for problem in more:
             if kept.stands(problem):
                 problems.add(problem.code, problem.message, problem.span, problem.hint)
@@ -93,8 +97,8 @@ def _check_ref_api(spec: Spec, problems: Problems) -> None:
         )
 
 
-def _check(signature: Signature, problems: Problems, counts: Counts) -> tuple[Instance, ...]:
-    """Check branches and rows; gives the calls of the rows that are accepted."""
+def _check(signature: Signature, problems: Problems, counts: Counts) -> tuple[Tried, ...]:
+    """Check branches and rows; gives the cases of the rows that are accepted."""
     solution = solve(signature)
     for problem in solution.unsolved:
         problems.add(problem.code, problem.message, problem.span, problem.hint)

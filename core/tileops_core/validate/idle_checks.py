@@ -26,7 +26,7 @@ from tileops_core.signature.truth import Truths
 from tileops_core.spans import Span
 from tileops_core.spec.catalogue import shared_types
 from tileops_core.spec.entries import Spec, plain_text
-from tileops_core.spec.expressions import Expr, free_names
+from tileops_core.spec.expressions import BoolOp, Expr, free_names
 from tileops_core.spec.problems import first_strays
 from tileops_core.spec.shared_types import SharedTypes
 
@@ -46,7 +46,9 @@ def check_constants(signature: Signature, problems: Problems) -> Signature:
     truths = Truths(signature)
     combos = signature.dtype_combos
     kept = []
+    seen: set[Expr] = set()
     for rule in signature.rules:
+        _check_repeated(rule, seen, problems)
         table = combos is not None and rule.span == combos.span
         holds = None if table else truths.of(rule.expr)
         if holds is None:
@@ -59,7 +61,22 @@ def check_constants(signature: Signature, problems: Problems) -> Signature:
     for what, condition in conditions:
         if isinstance(condition, Expr) and (holds := truths.of(condition)) is not None:
             _note_constant(what, holds, condition.span, problems)
-    return attrs.evolve(signature, rules=tuple(kept))
+    same = len(kept) == len(signature.rules)
+    return signature if same else attrs.evolve(signature, rules=tuple(kept))
+
+
+def _check_repeated(rule: Rule, seen: set[Expr], problems: Problems) -> None:
+    """Note a condition that stands among the refinements a second time."""
+    joined = isinstance(rule.expr, BoolOp) and rule.expr.op == "and"
+    for part in rule.expr.children() if joined else (rule.expr,):
+        if part in seen:
+            problems.add(
+                "constant",
+                f"the refinement {rule.text} asks what was asked before",
+                part.span,
+                "leave it out, or write what it was to ask",
+            )
+        seen.add(part)
 
 
 def _note_constant(what: str, holds: bool, span: Span, problems: Problems) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ import torch
 from tileops_core.errors import ManifestError, SignatureError
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.cases import call_of
-from tileops_core.plan.model import OutputFacts, Plan
+from tileops_core.plan.model import OutputFacts, Plan, Statics
 from tileops_core.plan.sites import dtype_text
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.signature.branches import TooManyBranches
@@ -18,25 +18,30 @@ from tileops_core.signature.kinds import DTypeKind, MaybeKind
 from tileops_core.signature.model import Signature, Workload
 from tileops_core.signature.operators import Operator, has_boundary, operators
 from tileops_core.signature.problems import Problem, Problems
-from tileops_core.signature.workload import WorkloadCase, instantiate
+from tileops_core.signature.workload import Tried, WorkloadCase, try_rows
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Expr, Name
 from tileops_core.tensor_spec import TensorSpec
 from tileops_core.validate.cost_checks import check_cost
-from tileops_core.validate.symbols import Symbols
+from tileops_core.validate.symbols import shared
 
 _NOBODY = Served(None)
 
 
 def check_plan(
-    signature: Signature, problems: Problems, *, rows_stand: bool, installed: bool
+    signature: Signature,
+    problems: Problems,
+    *,
+    rows: Sequence[Tried] | None = None,
+    installed: bool,
 ) -> None:
     """Generate the entry's functions and run them on every case of every row.
 
     Args:
         signature: The entry, with nothing unsolved.
         problems: Receives what is wrong.
-        rows_stand: Whether the rows passed their own checks; else only generation is tried.
+        rows: The cases that passed their own checks, None for all; without any, only generation is
+            tried.
         installed: Whether the entry came with a distribution; only then the cost function that it
             names is run.
     """
@@ -46,14 +51,12 @@ def check_plan(
         for problem in error.problems:
             problems.add(problem.code, problem.message, problem.span, problem.hint)
         return
-    if not rows_stand:
+    rows = try_rows(signature) if rows is None else rows
+    if not rows:
         return
     checker = _Checker(plan, problems, installed)
-    for row in signature.workloads:
-        for small in (False, True) if row.small else (False,):
-            for dtype_case in row.dtype_cases:
-                case = instantiate(signature, row, dtype_case, small=small, requires=False)
-                checker.check(row, case)
+    for tried in rows:
+        checker.check(tried)
     checker.costs()
     checker.symbols()
 
@@ -70,8 +73,9 @@ class _Checker:
         self.branches: dict[Any, tuple[Workload, WorkloadCase]] = {}
         self.costly: dict[tuple[str, Span], list[Problem]] = {}
 
-    def check(self, row: Workload, case: WorkloadCase) -> None:
+    def check(self, tried: Tried) -> None:
         """Run a case: its indices come back, its effects are a branch, its cost is a count."""
+        row, case = tried.row, tried.case
         try:
             statics, specs = call_of(self.plan, case)
             facts = self.plan.check(statics, *specs)
@@ -83,8 +87,8 @@ class _Checker:
         found |= zip(self.plan.fact_names, facts, strict=True)
         self._compare(row, case, found)
         self._compare_outputs(row, case, results)
-        # Made for cost functions alone: those of great rows are great, and formulas read none.
-        metadata = case.metadata() if self._runs_cost_function() else None
+        # For cost functions alone: those of great rows are great, and formulas read none.
+        metadata = tried.metadata() if self._runs_cost_function() else None
         record = SignatureCall(self.plan, statics, specs, False, _NOBODY, metadata=metadata)
         self._effects(row, case, record, results)
         if self._costs(case, record, found):
@@ -211,13 +215,9 @@ class _Checker:
             return
         for row, case in self.branches.values():
             statics, specs = call_of(self.plan, case)
-            tensors = _with_symbols(specs)
             try:
-                facts = self.plan.check(statics, *tensors)
-                self.plan.outputs(statics, facts)
-                for cost in (self.plan.flops, self.plan.moved):
-                    if cost is not None:
-                        cost(statics, facts, _sizes(self.signature, tensors))
+                with shared().of_call() as symbol:
+                    self._trace(statics, _with_symbols(specs, symbol))
             except Exception as error:  # whatever torch raises for what a symbol cannot do
                 self._note(
                     "symbolic",
@@ -225,6 +225,13 @@ class _Checker:
                     row,
                     "let no expression need the number behind a length",
                 )
+
+    def _trace(self, statics: Statics, tensors: list[TensorSpec | None]) -> None:
+        facts = self.plan.check(statics, *tensors)
+        self.plan.outputs(statics, facts)
+        for cost in (self.plan.flops, self.plan.moved):
+            if cost is not None:
+                cost(statics, facts, _sizes(self.signature, tensors))
 
 
 def _dtypes_decide(signature: Signature) -> bool:
@@ -261,10 +268,11 @@ def _operators(signature: Signature) -> tuple[Operator, ...]:
         return ()  # told by the static checks
 
 
-def _with_symbols(specs: tuple[TensorSpec | None, ...]) -> list[TensorSpec | None]:
+def _with_symbols(
+    specs: tuple[TensorSpec | None, ...], symbol: Callable[[int], Any]
+) -> list[TensorSpec | None]:
     """The tensors of a call, every length a symbol of its own."""
-    symbols = Symbols()
-    return [s and TensorSpec(s.device, s.dtype, tuple(map(symbols.of, s.shape))) for s in specs]
+    return [s and TensorSpec(s.device, s.dtype, tuple(map(symbol, s.shape))) for s in specs]
 
 
 def _sizes(signature: Signature, tensors: list[TensorSpec | None]) -> dict[str, Any]:

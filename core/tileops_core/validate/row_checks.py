@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from tileops_core.signature.instance import Instance, RowFault
 from tileops_core.signature.model import Signature
 from tileops_core.signature.problems import Problems
-from tileops_core.signature.workload import check_workloads
+from tileops_core.signature.workload import Tried, check_workloads, try_rows
 from tileops_core.spans import Span
 from tileops_core.validate.report import Counts
 
 
-def check_rows(signature: Signature, problems: Problems, counts: Counts) -> tuple[Instance, ...]:
+def check_rows(signature: Signature, problems: Problems, counts: Counts) -> tuple[Tried, ...]:
     """Instantiate every row, and evaluate every condition on what comes of it.
 
     Args:
@@ -21,43 +21,28 @@ def check_rows(signature: Signature, problems: Problems, counts: Counts) -> tupl
         counts: Cases, and conditions that got a truth value, are added here.
 
     Returns:
-        The calls of the rows that are accepted.
+        The cases of the rows, those that the entry accepts.
     """
-    for problem in check_workloads(signature):
+    rows = try_rows(signature)
+    for problem in check_workloads(signature, rows):
         problems.add(problem.code, problem.message, problem.span, problem.hint)
+    accepted = tuple(tried for tried in rows if tried.stands)
+    conditions = {key: (text, span) for key, text, span in _conditions(signature)}
     tried: set[tuple[str, int]] = set()
-    whole, accepted = True, []
-    for instance in _instances(signature):
-        if instance is None:
-            whole = False
-            continue
-        counts.cases += 1
-        accepted.append(instance)
-        tried |= set(_tried(signature, instance))
+    for case in accepted:
+        if len(tried) < len(conditions):
+            tried.update(_tried(signature, case.instance, tried))
+    counts.cases += len(accepted)
     counts.rules_checked += len(tried)
-    for key, text, span in _conditions(signature):
-        if key not in tried and whole:
+    for key, (text, span) in conditions.items():
+        if key not in tried and len(accepted) == len(rows):
             problems.add(
                 "rule-unchecked",
                 f"no row gives {text} a value",
                 span,
                 "add a row of the branch that it is about",
             )
-    return tuple(accepted)
-
-
-def _instances(signature: Signature) -> Iterator[Instance | None]:
-    """Every case of every row; None for one that is no call, of which the row's check tells."""
-    for row in signature.workloads:
-        for small in (False, True) if row.small else (False,):
-            for dtype_case in row.dtype_cases:
-                instance = Instance.of_row(signature, row, dtype_case, small=small)
-                try:
-                    instance.check()
-                except RowFault:
-                    yield None
-                else:
-                    yield instance
+    return accepted
 
 
 def _conditions(signature: Signature) -> Iterator[tuple[tuple[str, int], str, Span]]:
@@ -69,15 +54,21 @@ def _conditions(signature: Signature) -> Iterator[tuple[tuple[str, int], str, Sp
             yield (item.name, number), f"{item.name}: {requirement.text}", requirement.span
 
 
-def _tried(signature: Signature, instance: Instance) -> Iterator[tuple[str, int]]:
-    """The conditions that a case gives a truth value."""
+def _tried(
+    signature: Signature, instance: Instance, known: set[tuple[str, int]]
+) -> list[tuple[str, int]]:
+    """The conditions, but those that are known already, that a case gives a truth value."""
+    found = []
     for number, rule in enumerate(signature.rules):
+        if ("", number) in known:
+            continue
         try:
             if isinstance(instance.value(rule.expr), bool):
-                yield "", number
+                found.append(("", number))
         except RowFault:
             continue
     for item in signature.inputs:
         # The row's own check has made these values, and asked each predicate about them.
         if item.values is not None and instance.inputs[item.name] is not None:
-            yield from ((item.name, number) for number in range(len(item.requires)))
+            found += [(item.name, number) for number in range(len(item.requires))]
+    return found

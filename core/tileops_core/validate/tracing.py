@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import attrs
-
 from tileops_core.signature.bindings import MissingIndexError
-from tileops_core.signature.evaluate import Names, evaluate
+from tileops_core.signature.evaluate import Names, combined, compared, evaluate
 from tileops_core.spec.expressions import (
+    Binary,
     BoolOp,
     Compare,
     Const,
@@ -16,6 +16,7 @@ from tileops_core.spec.expressions import (
     Expr,
     IfElse,
     Name,
+    fields_of,
 )
 
 
@@ -64,6 +65,8 @@ class Tracer:
 
     def _value(self, expr: Expr, names: Names) -> Any:
         match expr:
+            case Const(value=value):
+                return value
             case Name(id=name):
                 try:
                     return names.get(name, name)
@@ -82,6 +85,9 @@ class Tracer:
                 return self.value(then if self.value(condition, names) else otherwise, names)
             case Compare(first=first, rest=rest):
                 return self._compare(expr, first, rest, names)
+            case Binary(op=op, left=left, right=right):
+                one, other = self.value(left, names), self.value(right, names)
+                return _computed(expr, combined, one, op, other)
             case Each(element=element, variable=variable, sequence=sequence):
                 items = self.value(sequence, names)
                 return [self.value(element, _Variable(names, variable, item)) for item in items]
@@ -93,20 +99,16 @@ class Tracer:
         left = self.value(first, names)
         for op, item in rest:
             right = self.value(item, names)
-            step = attrs.evolve(
-                expr, first=_settled(first, left), rest=((op, _settled(item, right)),)
-            )
-            if not self._computed(expr, step):
+            if not _computed(expr, compared, left, op, right):
                 return False
             left = right
         return True
 
     def _of_parts(self, expr: Expr, names: Names) -> Any:
         """What an expression makes of its parts, all of which it needs."""
-        fields = {f.name: getattr(expr, f.name) for f in attrs.fields(type(expr))}
-        return self._computed(
-            expr, attrs.evolve(expr, **{k: self._inside(v, names) for k, v in fields.items()})
-        )
+        cls = type(expr)
+        parts = {name: self._inside(getattr(expr, name), names) for name in fields_of(cls)}
+        return _computed(expr, evaluate, cls(**parts), {})
 
     def _inside(self, value: Any, names: Names) -> Any:
         if isinstance(value, Expr):
@@ -115,11 +117,13 @@ class Tracer:
             return tuple(self._inside(item, names) for item in value)
         return value
 
-    def _computed(self, expr: Expr, settled: Expr) -> Any:
-        try:
-            return evaluate(settled, {})
-        except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
-            raise NoValue(expr, error) from None
+
+def _computed(expr: Expr, compute: Callable[..., Any], *args: Any) -> Any:
+    """What an expression comes to once its parts are known."""
+    try:
+        return compute(*args)
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
+        raise NoValue(expr, error) from None
 
 
 def _settled(part: Expr, value: Any) -> Const:

@@ -8,6 +8,7 @@ is counted and named.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -81,7 +82,7 @@ class _Values:
         self.left = _PER_ENTRY
 
     def check(self, counts: Counts) -> tuple[str, ...]:
-        for row in self.rows:
+        for row in _by_turns(self.rows):
             self._keep(self.walker.walk(row))
             if not any(True for _ in self._missed(frozenset())):
                 return ()
@@ -157,6 +158,16 @@ class _Values:
             failure.part.span,
             "no row evaluates it: add one of the branch that it is about",
         )
+
+
+def _by_turns(rows: Sequence[Instance]) -> list[Instance]:
+    """A case of each row, then another of each: those of one row mostly evaluate the same."""
+    count: Counter[str] = Counter()
+    turns = []
+    for row in rows:
+        turns.append(count[row.label])
+        count[row.label] += 1
+    return [row for _, row in sorted(zip(turns, rows, strict=True), key=lambda pair: pair[0])]
 
 
 def _text(part: Expr) -> str:

@@ -132,8 +132,9 @@ def _blocks(draws: Draws, seen: int, selected: int, none: int) -> list[int]:
     count = min(seen, selected)
     if count < 2:
         return [*[seen - 1] * count, *[none] * (selected - count)]
-    between = (1 + block for block in draws.spread(seen - 2, count - 2))
-    return [0, *between, seen - 1, *[none] * (selected - count)]
+    between = draws.spread(seen - 2, count - 2)
+    shifted = range(between.start + 1, between.stop + 1, between.step)
+    return [0, *shifted, seen - 1, *[none] * (selected - count)]
 
 
 def _nsa_block_indices_shape(
@@ -150,9 +151,8 @@ def _nsa_block_counts(draws: Draws, tokens: int, heads: int, selected: int) -> N
     [[2, 2], [3, 3], [4, 2]]
     """
     least = min(1, selected)
-    return [
-        [least + draws.below(selected - least + 1) for _ in range(heads)] for _ in range(tokens)
-    ]
+    choices, below = selected - least + 1, draws.below
+    return [[least + below(choices) for _ in range(heads)] for _ in range(tokens)]
 
 
 def _nsa_block_counts_shape(tokens: int, heads: int, selected: int) -> tuple[int, ...]:

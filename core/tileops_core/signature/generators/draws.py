@@ -24,10 +24,17 @@ class Draws:
 
     def sample(self, limit: int, count: int) -> list[int]:
         """``count`` different ints below ``limit``, in random order."""
-        moved: dict[int, int] = {}
+        draw = self._random
+        if limit <= 8 * count:
+            deck = list(range(limit))
+            for place in range(count):
+                other = place + int(draw() * (limit - place))
+                deck[place], deck[other] = deck[other], deck[place]
+            return deck[:count]
+        moved: dict[int, int] = {}  # what a deck that is too great to be there would hold
         drawn = []
         for place in range(count):
-            other = place + self.below(limit - place)
+            other = place + int(draw() * (limit - place))
             drawn.append(moved.get(other, other))
             moved[other] = moved.get(place, place)
         return drawn
@@ -39,6 +46,7 @@ class Draws:
         """
         if count == 0:
             return range(0)
-        step = 1 + self.below((limit - 1) // (count - 1)) if 1 < count < limit else 1
-        start = self.below(limit - step * (count - 1))
+        draw = self._random
+        step = 1 + int(draw() * ((limit - 1) // (count - 1))) if 1 < count < limit else 1
+        start = int(draw() * (limit - step * (count - 1)))
         return range(start, start + step * count, step)
