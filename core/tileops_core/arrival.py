@@ -20,7 +20,13 @@ _OPERATORS = "tileops_core.call.torch_operators"
 
 
 def define_operators() -> None:
-    """Define the operators now, if torch is imported, else right after it will be."""
+    """Define the operators now, if torch is imported, else right after it will be.
+
+    Raises:
+        ImportError: another copy of the library is in the process.
+    """
+    if "_tileops_registry" in sys.modules:
+        import_module("tileops_core.backend.registry")  # which says whose copy it is
     if "torch" in sys.modules:
         import_module(_OPERATORS)
     else:

@@ -59,7 +59,7 @@ assert importlib.util.find_spec("torch") is not None
 assert "torch" not in sys.modules
 import torch
 print(torch.ops.tileops_core.rms_norm_fwd.default._schema.name)
-print([type(f).__module__ for f in sys.meta_path if "tileops" in type(f).__module__])
+print([type(f).__module__ for f in sys.meta_path if "arrival" in type(f).__module__])
 print(type(torch.__spec__.loader).__name__, torch.__loader__ is torch.__spec__.loader)
 """
     assert run(code) == "tileops_core::rms_norm_fwd\n[]\nSourceFileLoader True\n"

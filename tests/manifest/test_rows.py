@@ -70,7 +70,8 @@ def test_a_row_is_found_again_in_scaled_tensors_that_meet_what_it_requires(op):
         assert small.elements <= 2_000_000, case.case_id
         torch.manual_seed(small.seed)
         tensors = made(small)
-        assert all(map(finite, tensors)), case.case_id
+        for item, x in zip(plan.signature.inputs, tensors, strict=True):
+            assert item.write_only or finite(x), (case.case_id, item.name)
         found, due = inferred(plan, small, tensors)
         assert found == due, case.case_id
         check_metadata(plan, call_of(plan, small)[0], tensors)

@@ -71,17 +71,17 @@ def test_a_restriction_comes_before_the_branch_that_it_rules_out():
 
 
 def test_the_form_of_a_sealed_sum_says_which_shapes_there_are():
-    with answering("MoEGroupedGEMMFwdOp", layout=MaskedLayout(16)) as (op, _):
+    with answering("ExpertProductsFwdOp", layout=MaskedLayout(16)) as (op, _):
         assert op(of(4, 16, 8), of(4, 32, 8), ints(4)).shape == (4, 16, 32)
         refused("a has shape (4, 15, 8)", op, of(4, 15, 8), of(4, 32, 8), ints(4))
-    with answering("MoEGroupedGEMMFwdOp", layout=ContiguousLayout()) as (op, _):
+    with answering("ExpertProductsFwdOp", layout=ContiguousLayout()) as (op, _):
         assert op(of(40, 8), of(4, 32, 8), ints(4)).shape == (40, 32)
         refused("a has 3 axes", op, of(4, 16, 8), of(4, 32, 8), ints(4))
 
 
 def test_a_pattern_with_a_field_chooses_a_case():
     layout = ContiguousLayout("aligned", "per_row", 8)
-    with answering("MoEGroupedGEMMFwdOp", layout=layout) as (op, _):
+    with answering("ExpertProductsFwdOp", layout=layout) as (op, _):
         assert op(of(40, 8), of(4, 32, 8), ints(40)).shape == (40, 32)
         message = "shape (4,), the signature says LayoutMetadata[layout, E, P] = (40,"
         refused(message, op, of(40, 8), of(4, 32, 8), ints(4))
@@ -89,7 +89,7 @@ def test_a_pattern_with_a_field_chooses_a_case():
 
 
 def test_a_conditional_axis_is_solved_where_it_can_be():
-    with answering("MoEGroupedGEMMFwdOp", layout=ContiguousLayout(), activation="silu_and_mul") as (
+    with answering("ExpertProductsFwdOp", layout=ContiguousLayout(), activation="silu_and_mul") as (
         op,
         _,
     ):
@@ -101,7 +101,7 @@ def test_a_conditional_axis_is_solved_where_it_can_be():
 def test_a_restriction_refuses_a_form_at_construction():
     message = "requires layout.kind == 'contiguous', got layout=MaskedLayout(max_m=16)"
     with pytest.raises(SignatureError, match=re.escape(message)):
-        op_class("MoEPrePermuteFwdOp")(MaskedLayout(16), 4)
+        op_class("RowsToExpertsFwdOp")(MaskedLayout(16), 4)
 
 
 @pytest.mark.parametrize(
@@ -116,21 +116,21 @@ def test_a_restriction_refuses_a_form_at_construction():
 )
 def test_a_value_of_no_form_is_refused_at_construction(layout, message):
     with pytest.raises(SignatureError, match=re.escape(message)):
-        op_class("MoEGroupedGEMMFwdOp")(layout)
+        op_class("ExpertProductsFwdOp")(layout)
 
 
 def test_a_builder_gets_the_object_itself_with_plain_fields():
     class Int(int):
         pass
 
-    with answering("MoEGroupedGEMMFwdOp", layout=MaskedLayout(Int(16))) as (op, answer):
+    with answering("ExpertProductsFwdOp", layout=MaskedLayout(Int(16))) as (op, answer):
         op(of(4, 16, 8), of(4, 32, 8), ints(4))
         assert answer.params["layout"] == MaskedLayout(16)
         assert type(answer.params["layout"].max_m) is int
 
 
 def test_equal_layouts_make_equal_keys():
-    make = op_class("MoEGroupedGEMMFwdOp")
+    make = op_class("ExpertProductsFwdOp")
     keys = [make(layout)._key for layout in (MaskedLayout(16), MaskedLayout(16))]
     assert keys[0] == keys[1]
     assert make(MaskedLayout(17))._key != keys[0]
@@ -138,11 +138,11 @@ def test_equal_layouts_make_equal_keys():
 
 def test_an_object_that_expressions_cannot_read_is_passed_on():
     scale = RoutingEpilogueSpec(2.5)
-    with answering("MoEPostPermuteFwdOp", layout=MaskedLayout(8), epilogue=scale) as (op, answer):
+    with answering("RowsFromExpertsFwdOp", layout=MaskedLayout(8), epilogue=scale) as (op, answer):
         op(of(4, 8, 16), of(6, 2, dtype=F32), ints(12))
         assert answer.params["epilogue"] is scale
     with pytest.raises(SignatureError, match="epilogue must be a RoutingEpilogueSpec or None, got"):
-        op_class("MoEPostPermuteFwdOp")(MaskedLayout(8), 2.5)
+        op_class("RowsFromExpertsFwdOp")(MaskedLayout(8), 2.5)
 
 
 # -- dtypes that go together --------------------------------------------------------------
@@ -247,7 +247,7 @@ def test_an_input_called_out_is_an_input():
 
 
 def test_a_contiguous_output_takes_no_other_buffer():
-    with answering("MoEGroupedGEMMFwdOp", layout=MaskedLayout(16)) as (op, _):
+    with answering("ExpertProductsFwdOp", layout=MaskedLayout(16)) as (op, _):
         inputs = (of(4, 16, 8), of(4, 32, 8), ints(4))
         out = of(4, 16, 32)
         assert op(*inputs, out=out) is out
@@ -255,7 +255,7 @@ def test_a_contiguous_output_takes_no_other_buffer():
 
 
 def test_a_buffer_stands_behind_inputs_by_name():
-    with answering("MoEGroupedGEMMFwdOp", layout=MaskedLayout(16)) as (op, _):
+    with answering("ExpertProductsFwdOp", layout=MaskedLayout(16)) as (op, _):
         tensors = (of(4, 16, 8), of(4, 32, 8), ints(4), of(4, 16, 32))
         with pytest.raises(TypeError, match="takes 4 positional arguments"):
             op(*tensors)

@@ -317,7 +317,9 @@ def test_every_workload_costs_something_in_ints(op):
             None if facts is None else spec(*facts[1], dtype=getattr(torch, facts[0]))
             for facts in case.inputs.values()
         ]
-        flops, moved = SignatureCall(made, known, tuple(inputs), False, Served(None)).roofline()
+        values = case.metadata()
+        record = SignatureCall(made, known, tuple(inputs), False, Served(None), metadata=values)
+        flops, moved = record.roofline()
         assert type(flops) is type(moved) is int
         assert flops > 0, case.case_id
         assert moved > 0, case.case_id

@@ -77,7 +77,7 @@ def entries(draw: Any) -> dict[str, Any]:
     lets = {f"L{n}": draw(quantities(dims, shaped)) for n in range(draw(st.integers(0, 2)))}
     rules = [f"{name} * 2 >= {name}" for name in dims if draw(st.booleans())]
     rules += [f"{name} != 1000003" for name in lets]
-    rules += [f"{dims[0]} % {n} == {row[dims[0]] % n}" for n in draw(st.sets(st.integers(1, 4)))]
+    rules += [f"{dims[0]} % {n} == {row[dims[0]] % n}" for n in draw(st.sets(st.integers(2, 4)))]
     known = [*dims, *(name for name, text in lets.items() if "-" not in text)]
     outputs = {
         f"y{n}": {"dtype": "T", "shape": f"[{draw(st.sampled_from(known))}, {dims[0]}]"}

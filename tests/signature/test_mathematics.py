@@ -100,8 +100,8 @@ def test_without_the_families_their_applications_are_told() -> None:
 
 
 def test_a_case_names_the_form_of_a_sealed_sum_and_its_fields() -> None:
-    spec = hard_entries.spec("MoEGroupedGEMMFwdOp")
-    text = as_mathematics(hard_entries.signature("MoEGroupedGEMMFwdOp"), spec.types)
+    spec = hard_entries.spec("ExpertProductsFwdOp")
+    text = as_mathematics(hard_entries.signature("ExpertProductsFwdOp"), spec.types)
     assert "if layout is masked" in text
     assert "if layout is contiguous(metadata_kind='per_row')" in text
 

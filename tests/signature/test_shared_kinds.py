@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import importlib
 
-import attrs
 import pytest
 
+from tileops_core.kernels.typed_keys import field_names
 from tileops_core.signature.kinds import AdtKind, EnumKind, IntKind, OpaqueKind
 from tileops_core.signature.problems import Problems
 from tileops_core.signature.shared_kinds import SharedKindsOf, kind_of
@@ -41,7 +41,7 @@ def test_the_classes_have_the_fields_that_are_declared(name):
         module, _, cls = form.python.rpartition(".")
         made_by = getattr(importlib.import_module(module), cls)
         assert made_by.kind == form.name
-        assert [field.name for field in attrs.fields(made_by)] == [n for n, _ in form.fields]
+        assert field_names(made_by) == [n for n, _ in form.fields]
 
 
 def test_only_the_types_that_an_entry_names_are_its_own():

@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map
 
 from tileops_core import checks
 from tileops_core.conformance.layouts import laid_out
+from tileops_core.record.absent import NoValuesError
 
 _FLOAT8 = (torch.float8_e4m3fn, torch.float8_e5m2)
 
@@ -255,8 +256,16 @@ def facts_of(record: Any) -> Any:
         record.has_out,
         record.branch_key,
         str(record.served_by),
-        record.roofline(),
+        _cost(record),
     )
+
+
+def _cost(record: Any) -> Any:
+    """What a call costs, if that can be told without the values of a tensor."""
+    try:
+        return record.roofline()
+    except NoValuesError as error:
+        return str(error)
 
 
 def arguments(op: type, inputs: Mapping[str, Given | None], out: Given | None = None) -> Any:

@@ -80,7 +80,7 @@ def test_values_that_fit_no_other_call_are_changed_in_pairs():
 
 
 def test_a_value_of_a_sealed_sum_is_whole():
-    of = hard_entries.signature("MoEGroupedGEMMFwdOp")
+    of = hard_entries.signature("ExpertProductsFwdOp")
     rows = [tried.instance for tried in try_rows(of) if tried.stands]
     walker = Walker(of)
     trials = Trials(of, rows[:1])

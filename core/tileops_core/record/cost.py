@@ -15,6 +15,7 @@ from tileops_core.errors import ManifestError
 from tileops_core.plan.emit_tensor import label_of
 from tileops_core.plan.reads import values_read
 from tileops_core.plan.sites import value_text, values_text
+from tileops_core.record.absent import NoValuesError
 from tileops_core.signature.model import Roofline, Signature
 from tileops_core.signature.problems import Problem, manifest_error
 from tileops_core.spans import Span
@@ -80,6 +81,8 @@ def cost_by(signature: Signature, roofline: Roofline, record: Any) -> tuple[int,
     cause: Exception | None = None
     try:
         cost = function(record)
+    except NoValuesError:
+        raise
     except Exception as error:  # anybody's code
         cause, problem = error, f"fails with {type(error).__name__}: {error}"
     else:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import torch
 
 from tileops_core.errors import TileOpsError
+from tileops_core.record.absent import NoValuesError
 from tileops_core.signature.generators import Nested
 from tileops_core.suggest import did_you_mean, listed
 
@@ -26,7 +27,8 @@ def metadata_values(op: str, known: tuple[str, ...], given: Metadata | None, nam
         name: Whose values are asked for.
 
     Raises:
-        TileOpsError: ``name`` describes nothing, was not passed, or has no values here.
+        TileOpsError: ``name`` describes nothing, or was not passed.
+        NoValuesError: it has no values here.
     """
     if name not in known:
         raise TileOpsError(
@@ -34,7 +36,7 @@ def metadata_values(op: str, known: tuple[str, ...], given: Metadata | None, nam
             f"values in the entry are {listed(known)}"
         )
     if given is None:
-        raise TileOpsError(f"{op}: the values of {name} are not here, the record was made without")
+        raise NoValuesError(f"{op}: the values of {name} are not here, the record was made without")
     value = given.get(name)
     if value is None:
         raise TileOpsError(
@@ -44,12 +46,12 @@ def metadata_values(op: str, known: tuple[str, ...], given: Metadata | None, nam
     if not isinstance(value, torch.Tensor):
         return _lists(value)
     if value.device.type == "meta" or hasattr(value, "fake_mode"):
-        raise TileOpsError(
+        raise NoValuesError(
             f"{op}: {name} has no values, because the call was made with a tensor that has no data "
             "(meta or fake)"
         )
     if value.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
-        raise TileOpsError(
+        raise NoValuesError(
             f"{op}: the values of {name} cannot be read while a CUDA graph is captured; read them "
             "before or after"
         )
