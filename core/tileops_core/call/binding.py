@@ -107,9 +107,11 @@ class Binding(Generations[Route]):
         found = next((c for key, c in self.credits if key is candidate), None)
         if found is None:
             origin = self.builder if candidate is None else candidate.source
-            kernels = {} if candidate is None else {interface: candidate.key}
-            backends = {} if candidate is None else {interface: candidate.backend}
-            found = Credit(Blamed(str(self.target), origin), Served(self.target, kernels, backends))
+            served = Served(self.target)
+            if candidate is not None:
+                kernels, backends = {interface: candidate.key}, {interface: candidate.backend}
+                served = Served(self.target, kernels, backends)
+            found = Credit(Blamed(str(self.target), origin), served)
             # Racing threads may lose one, and make an equal one again.
             self.credits += ((candidate, found),)
         return found
