@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from tileops_core.call.dry import Dry
 
 TARGET_KERNELS: BuildOnce[Any] = BuildOnce(weak=True)
-"""The kernels that targets built, of all bindings, by (binding's number, device, specs). The
-routes that use a kernel keep it; one table for all costs an instance nothing."""
+"""The kernels that targets built, of all bindings, by (binding's number, device, and each spec's
+facts one after another, which are hashed faster than specs). The routes that use a kernel keep it;
+one table for all costs an instance nothing."""
 
 _NOTHING_BUILT: BuildOnce[Any] = BuildOnce()
 _NOTHING_ASKED: Generations[Any] = Generations()
@@ -127,9 +128,11 @@ class Binding(Generations[Route]):
         """A target's kernels for this instance, by the facts they were built for."""
         built = TARGET_KERNELS.items()
         return {
-            (device, tuple(None if s is None else (s.dtype, s.shape) for s in specs)): held.kernel
-            for (number, device, specs), held in built
-            if number == self.number
+            (place[1], tuple(None if s is None else (s.dtype, s.shape) for s in held.specs)): (
+                held.kernel
+            )
+            for place, held in built
+            if place[0] == self.number
         }
 
 

@@ -145,7 +145,10 @@ def make_route(
 def _kept(record: SignatureCall, shape: Sequence[int]) -> tuple[int, ...]:
     """A shape to compare results with: an input's own, which the record keeps, where they agree."""
     shape = tuple(shape)
-    return next((x.shape for x in record._inputs if x is not None and x.shape == shape), shape)
+    for spec in record._inputs:
+        if spec is not None and spec.shape == shape:
+            return spec.shape
+    return shape
 
 
 def _run_new(
