@@ -6,6 +6,8 @@ Every module measures one part of the library and states its rows with their bud
 the library that the figures are compared with, `workers` runs both in alternating processes, and
 `report` prints one table and writes `RESULTS.md`.
 
+`python -m benchmarks.profile_call` says what each line of an op's generated call costs.
+
 `python -m benchmarks.kernels` measures TileLang's kernels against torch and writes `KERNELS.md`:
 `kernel_cases` says on which calls, `kernel_eager` what somebody without us writes, `kernel_times`
 measures, `kernel_report` and `kernel_grid` show it.

@@ -1,7 +1,9 @@
 """What a process pays before its first call: import, first construction, peak memory.
 
 Every case is a process of its own. The cases of both libraries and of `import torch` alone are
-started in turn; the first starts do not count, for they compile bytecode.
+started in turn; the first starts do not count, for they compile bytecode. It lies in a folder of
+the run's own, so that it is there whatever the environment says about writing it: what users
+install has it, too.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -162,17 +165,25 @@ def run(
         Per library the rows' values by key.
     """
     samples = {library: Samples() for library in environments}
-    for number in range(effort.warm_starts + effort.starts):
-        counted = number >= effort.warm_starts
-        for library, environment in environments.items():
-            for case, program in programs_of(library).items():
-                if case in samples[library].failures or (case in LONG and number % 2):
-                    continue
-                _start(samples[library], case, program, environment, counted)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(effort.warm_starts + effort.starts):
+            counted = number >= effort.warm_starts
+            for library, environment in environments.items():
+                for case, program in programs_of(library).items():
+                    if case in samples[library].failures or (case in LONG and number % 2):
+                        continue
+                    with_bytecode = keeping_bytecode(environment, folder)
+                    _start(samples[library], case, program, with_bytecode, counted)
     return {
         library: {row.key: measured(row, found) for row in SECTION}
         for library, found in samples.items()
     }
+
+
+def keeping_bytecode(environment: Mapping[str, str], folder: str) -> dict[str, str]:
+    """The environment of a process that writes its bytecode into a folder, and finds it there."""
+    kept = {k: v for k, v in environment.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPYCACHEPREFIX": folder}
 
 
 def _start(

@@ -30,7 +30,8 @@ class TensorSpec:
     def of(cls, tensor: torch.Tensor) -> TensorSpec:
         """The facts of an existing tensor."""
         spec = object.__new__(cls)
-        _set_device(spec, tensor.device)
+        device = tensor.device
+        _set_device(spec, _DEVICES.setdefault(device, device))
         _set_dtype(spec, tensor.dtype)
         _set_shape(spec, tuple(tensor.shape))
         return spec
@@ -74,6 +75,9 @@ class TensorSpec:
         """Always True: kernels see contiguous memory only."""
         return True
 
+
+_DEVICES: dict[torch.device, torch.device] = {}
+"""One object per device, for all specs of tensors there."""
 
 # What frozen instances are filled through: their own __setattr__ refuses.
 _set_device: Any = TensorSpec.__dict__["device"].__set__

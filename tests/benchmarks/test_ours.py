@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -19,6 +22,14 @@ def test_every_row_of_ours_can_be_measured() -> None:
 def test_every_cold_start_of_ours_can_be_measured() -> None:
     values = cold_start.run({"ours": dict(os.environ)}, SMOKE)["ours"]
     assert [value for value in values.values() if isinstance(value, Unmeasured)] == []
+
+
+def test_a_cold_start_finds_the_bytecode_of_an_earlier_one(tmp_path: Path) -> None:
+    (tmp_path / "started.py").write_text("")
+    unwilling = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tmp_path)}
+    environment = cold_start.keeping_bytecode(unwilling, str(tmp_path / "bytecode"))
+    subprocess.run([sys.executable, "-c", "import started"], env=environment, check=True)
+    assert list((tmp_path / "bytecode").rglob("started.*.pyc"))
 
 
 @pytest.mark.parametrize("op", [null_ops.NullTwoFwdOp, null_ops.NullByHandFwdOp])

@@ -8,6 +8,7 @@ from benchmarks.timing import (
     block_of,
     bytes_kept,
     difference_us,
+    fastest,
     lower_quartiles,
     medians,
     overhead_us,
@@ -156,3 +157,14 @@ def test_a_long_budget_takes_more_blocks_but_not_without_end() -> None:
         return called - 2
 
     assert [blocks(0.0), blocks(6.0), blocks(1000.0)] == [2, 6, 10]
+
+
+def test_the_fastest_round_is_what_counts() -> None:
+    clock = Clock()
+    rounds = iter([3e-6, 1e-6, 2e-6])
+
+    def block() -> int:
+        clock.now += 2 * next(rounds)
+        return 2
+
+    assert fastest([block], 3, clock=clock) == [pytest.approx(1e-6)]

@@ -53,6 +53,20 @@ def test_a_gradient_that_does_not_pass_the_op_is_right(probe):
     assert torch.equal(w.grad, small() * 2)
 
 
+def test_a_tensor_of_a_transform_that_is_over_is_refused_as_without_grad():
+    kept = []
+
+    def f(x):
+        kept.append(x)
+        return (x * 2).sum()
+
+    torch.func.grad(f)(leaf())
+    with pytest.raises(RuntimeError, match="data pointer"):
+        ReLUFwdOp()(kept[0])
+    with torch.no_grad(), pytest.raises(RuntimeError, match="data pointer"):
+        ReLUFwdOp()(kept[0])
+
+
 def test_any_input_that_requires_grad_counts():
     op = RMSNormFwdOp((4,))
     weight = torch.nn.Parameter(torch.ones(4))

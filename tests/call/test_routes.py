@@ -10,6 +10,7 @@ import torch
 from call_support import Switch, faulty, good, layouts, op_class, served, small, target
 
 from tileops_core.call import routes
+from tileops_core.call.emit_key import key_function
 from tileops_core.call.routes import Generations
 from tileops_core.ops import AddFwdOp, GELUFwdOp, RMSNormFwdOp
 from tileops_core.tensor_spec import TensorSpec
@@ -288,3 +289,37 @@ def test_a_conjugate_input_of_a_complex_op_is_not_mixed_up():
             for x in (z, z.conj(), z, z.conj()):
                 assert torch.equal(op(x), x * 2)
         assert seen == [False] * 4
+
+
+# -- keys -------------------------------------------------------------------------------------
+
+
+def test_an_optional_input_that_is_there_and_one_that_is_not_are_two_routes():
+    op, x, weight = RMSNormFwdOp((4,)), small(), torch.full((4,), 3.0)
+    for _ in range(2):
+        assert torch.allclose(op(x, weight), 3 * op(x))
+    assert len(op._binding) == 2
+
+
+def test_a_key_says_the_same_before_a_call_and_in_it():
+    op, x, weight = RMSNormFwdOp((4,)), small(), torch.ones(4)
+    for given in ((x, weight), (x, None)):
+        op.prepare(*(None if t is None else TensorSpec.of(t) for t in given))
+        before = set(op._binding.young)
+        op(*given)
+        assert set(op._binding.young) == before
+
+
+def test_tensors_on_other_devices_than_the_cpu_keep_their_device_in_the_key():
+    key = key_function(RMSNormFwdOp._plan)
+    on_meta = torch.empty(2, 4, device="meta")
+    assert torch.device("meta") in key(RMSNormFwdOp((4,)), on_meta, None)
+    assert torch.device("cpu") not in key(RMSNormFwdOp((4,)), small(), None)
+
+
+def test_a_route_tells_its_results_and_device_however_it_keeps_them():
+    op = RMSNormFwdOp((4,))
+    op(small())
+    (route,) = op._binding.young.values()
+    assert route.expected == ((small().shape, torch.float32),)
+    assert route.device == torch.device("cpu")

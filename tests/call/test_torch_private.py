@@ -18,6 +18,7 @@ INTERNAL = (
     (torch._C, "_is_tracing"),
     (torch._C, "_is_any_autocast_enabled"),
     (torch._C._autograd, "_profiler_enabled"),
+    (torch.autograd.profiler, "_is_profiler_enabled"),
     (torch._C._autograd, "_get_creation_meta"),
     (torch._C._functorch, "peek_interpreter_stack"),
     (torch._C._functorch, "is_functorch_wrapped_tensor"),
@@ -86,6 +87,49 @@ def test_a_profiler_is_seen():
 def test_without_the_internal_name_no_profiler_is_seen():
     """It costs the op's range in a profile, and nothing else."""
     assert not without_internals().profiling()
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        lambda: torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
+        lambda: torch.autograd.profiler.profile(),
+    ],
+    ids=["torch.profiler", "torch.autograd.profiler"],
+)
+def test_a_profiler_raises_the_flag_that_calls_look_at(recording):
+    assert not torch_private.profiler._is_profiler_enabled
+    with recording():
+        assert torch_private.profiler._is_profiler_enabled
+    assert not torch_private.profiler._is_profiler_enabled
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+def test_the_plain_apply_is_autograd_s():
+    x = torch.ones(2, requires_grad=True)
+    torch_private.plain_apply(Doubled)(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_where_torch_has_no_plain_apply_the_public_one_is_taken(monkeypatch):
+    class Bare:
+        """Stands where torch's base of all functions is."""
+
+    monkeypatch.setattr(torch.autograd, "Function", Bare)
+
+    class Function(Bare):
+        apply = "the public one"
+
+    assert torch_private.plain_apply(Function) == "the public one"
 
 
 def test_transforms_and_their_tensors_are_seen():

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from tileops_core.call.dry import Dry
 
 TARGET_KERNELS: BuildOnce[Any] = BuildOnce(weak=True)
-"""The kernels that targets built, of all bindings, by (binding's number, device, specs). The
-routes that use a kernel keep it; one table for all costs an instance nothing."""
+"""The kernels that targets built, of all bindings, by (binding's number, device, and each spec's
+facts one after another, which are hashed faster than specs). The routes that use a kernel keep it;
+one table for all costs an instance nothing."""
 
 _NOTHING_BUILT: BuildOnce[Any] = BuildOnce()
 _NOTHING_ASKED: Generations[Any] = Generations()
@@ -107,9 +108,11 @@ class Binding(Generations[Route]):
         found = next((c for key, c in self.credits if key is candidate), None)
         if found is None:
             origin = self.builder if candidate is None else candidate.source
-            kernels = {} if candidate is None else {interface: candidate.key}
-            backends = {} if candidate is None else {interface: candidate.backend}
-            found = Credit(Blamed(str(self.target), origin), Served(self.target, kernels, backends))
+            served = Served(self.target)
+            if candidate is not None:
+                kernels, backends = {interface: candidate.key}, {interface: candidate.backend}
+                served = Served(self.target, kernels, backends)
+            found = Credit(Blamed(str(self.target), origin), served)
             # Racing threads may lose one, and make an equal one again.
             self.credits += ((candidate, found),)
         return found
@@ -125,9 +128,11 @@ class Binding(Generations[Route]):
         """A target's kernels for this instance, by the facts they were built for."""
         built = TARGET_KERNELS.items()
         return {
-            (device, tuple(None if s is None else (s.dtype, s.shape) for s in specs)): held.kernel
-            for (number, device, specs), held in built
-            if number == self.number
+            (place[1], tuple(None if s is None else (s.dtype, s.shape) for s in held.specs)): (
+                held.kernel
+            )
+            for place, held in built
+            if place[0] == self.number
         }
 
 

@@ -25,7 +25,7 @@ Tensors = Sequence[torch.Tensor | None]
 
 def is_dense(tensor: torch.Tensor) -> bool:
     """Whether a kernel may read the tensor's memory as it lies."""
-    return tensor.is_contiguous() and not tensor.is_neg() and not tensor.is_conj()
+    return tensor.is_contiguous() and not _is_odd(tensor)
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -99,20 +99,32 @@ def on_its_device(kernel: Callable[..., Any], device: torch.device) -> Callable[
 
 
 def reading(kernel: Callable[..., Any], inputs: Tensors) -> Callable[..., Any]:
-    """The callable of a call that writes nothing: dense copies of those inputs that need one."""
+    """The callable of a call that writes nothing: dense copies of those inputs that need one.
+
+    The route's key holds what is copied and why, so nothing of that is asked again.
+    """
     at = [i for i, x in enumerate(inputs) if x is not None and not is_dense(x)]
     if not at:
         return kernel
-    if at == [0] and len(inputs) == 1:
-        return lambda x: kernel(dense(x))
+    odd = [i for i in at if _is_odd(inputs[i])]
+    if at == [0] and not odd and len(inputs) == 1:
+        return lambda x: kernel(x.contiguous())
+    if at == [0] and not odd and len(inputs) == 2:
+        return lambda x, y: kernel(x.contiguous(), y)
+    makers = [(i, dense if i in odd else torch.Tensor.contiguous) for i in at]
 
     def densified(*given: Any) -> Any:
         work = list(given)
-        for i in at:
-            work[i] = dense(work[i])
+        for i, make in makers:
+            work[i] = make(work[i])
         return kernel(*work)
 
     return densified
+
+
+def _is_odd(tensor: torch.Tensor | None) -> bool:
+    """Whether the tensor's values are not what its memory holds."""
+    return tensor is not None and (tensor.is_neg() or tensor.is_conj())
 
 
 def writing(

@@ -53,6 +53,11 @@ class StandIn(TensorSpec):
         """What stands for the tensor of a spec."""
         return cls(normal_device(spec.device), spec.dtype, spec.shape)
 
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the tensor would lie on the CPU."""
+        return self.device.type == "cpu"
+
     def is_neg(self) -> bool:
         """False."""
         return False

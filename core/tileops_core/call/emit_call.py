@@ -43,13 +43,13 @@ class CallEmitter:
         w.use("_functorch", torch_private.functorch_level)
         w.use("_jit", torch_private.jit_tracing)
         w.use("_autocast", torch_private.autocast_on)
-        w.use("_profiling", torch_private.profiling)
+        w.use("_profiler", torch_private.profiler)
         w.use("_fx", torch_private.fx_trace)
         w.use("_forward_ad", torch_private.forward_ad)
         w.use("_grad_on", torch.is_grad_enabled)
         w.use("_watching", checking.WATCHING)
         w.use("_unusual", inside.unusual)
-        w.use("_with_grad", grad.node_with_grad)
+        w.use("_with_grad", grad.node_with_grad if plan.may_write else grad.pure_with_grad)
         w.use("_miss", pipeline.miss)
         w.use("_recheck", pipeline.recheck)
         w.use("_blame", pipeline.blame_kernel)
@@ -99,7 +99,7 @@ class CallEmitter:
             f"({n} is not None and {n}.requires_grad)"
             if self._is_optional(n)
             else f"{n}.requires_grad"
-            for n in self._names
+            for n in reversed(self._names)  # a weight comes last, and decides mostly
         ]
         with w.block("if ("):
             self._any_of(
@@ -109,7 +109,7 @@ class CallEmitter:
                     "_functorch() is not None",
                     "_autocast()",
                     "_jit()",
-                    "_profiling()",
+                    "_profiler._is_profiler_enabled",
                     "_fx._is_fx_tracing_flag",
                     "_forward_ad._current_level >= 0",
                     "_watching",
@@ -134,7 +134,9 @@ class CallEmitter:
         if written:
             # Overlap inside a tensor lies in its strides; a dense one has none.
             layout += f" or {name}.stride()"
-        facts = [f"{name}.dtype", f"{name}.shape", f"{name}.device", layout, f"{name}.is_neg()"]
+        # The CPU has one device, and to ask for it is cheaper than to make a device and hash it.
+        device = f"{name}.is_cpu or {name}.device"
+        facts = [f"{name}.dtype", f"{name}.shape", device, layout, f"{name}.is_neg()"]
         if self._may_be_complex(tensor):
             facts.append(f"{name}.is_conj()")
         return ", ".join(facts)
@@ -150,12 +152,37 @@ class CallEmitter:
                 return True
         return False
 
-    def _key(self) -> list[str]:
-        """One line of the key per tensor."""
+    def _write_key(self, begin: str) -> None:
+        """Write the key: a flat tuple where every optional input is there.
+
+        Args:
+            begin: what stands before it.
+        """
+        w = self.writer
+        optional = [t.name for t in self.signature.inputs if t.optional is not False]
+        if not optional:
+            self._tuple(begin, self._key(flat=True))
+            return
+        with w.block(f"if {' and '.join(f'{name} is not None' for name in optional)}:"):
+            self._tuple(begin, self._key(flat=True))
+        with w.block("else:"):
+            self._tuple(begin, self._key(flat=False))
+
+    def _tuple(self, begin: str, parts: list[str]) -> None:
+        with self.writer.block(f"{begin} ("):
+            for part in parts:
+                self.writer.line(f"{part},")
+        self.writer.line(")")
+
+    def _key(self, *, flat: bool) -> list[str]:
+        """One line of the key per tensor; ``flat``: all inputs are there.
+
+        The two forms have different lengths, so that they never meet.
+        """
         parts = []
         for tensor in self.signature.inputs:
             facts = self._facts(tensor, tensor.name, tensor.mutated is not False)
-            if self._is_optional(tensor.name):
+            if self._is_optional(tensor.name) and not flat:
                 parts.append(f"None if {tensor.name} is None else ({facts})")
             else:
                 parts.append(facts)
@@ -174,10 +201,7 @@ class CallEmitter:
         """Write what follows when the tensors are plain: from the call's key to its result."""
         w = self.writer
         with w.block("try:"):
-            with w.block("_key = ("):
-                for part in self._key():
-                    w.line(f"{part},")
-            w.line(")")
+            self._write_key("_key =")
             if self._may_return_new():
                 # Asked here because memory that is not dense has no address and leaves below.
                 for tensor in self.signature.inputs:
@@ -187,13 +211,15 @@ class CallEmitter:
         w.line("_route = self._binding.young.get(_key)")
         with w.block("if _route is None:"):
             w.line(f"return _miss(self, _key, {self._rest()})")
+        # By a local: called as a method, it would be looked for in the route's class first.
+        w.line("_call = _route.call")
         with w.block("try:"):
             inputs = ", ".join(t.name for t in self.signature.inputs)
             if self.takes_out:
                 out = ", ".join(filter(None, (inputs, "out=out")))
-                w.line(f"_result = _route.call({inputs}) if out is None else _route.call({out})")
+                w.line(f"_result = _call({inputs}) if out is None else _call({out})")
             else:
-                w.line(f"_result = _route.call({inputs})")
+                w.line(f"_result = _call({inputs})")
         with w.block("except BaseException as _error:"):
             w.line("_blame(self, _route, _error)")
             w.line("raise")
@@ -254,7 +280,7 @@ class CallEmitter:
             f"type({result}) is not _Tensor",
             f"{result}.shape != {shape}",
             f"{result}.dtype is not {dtype}",
-            f"{result}.device != _route.device",
+            f"({result}.is_cpu or {result}.device) != _route.place",
             f"not {result}.is_contiguous()",
             f"{result}.requires_grad",
         ]
@@ -262,7 +288,8 @@ class CallEmitter:
         if len(pointers) == 1:
             tests.append(f"{result}.data_ptr() == {pointers[0]}")
         elif pointers:
-            tests.append(f"{result}.data_ptr() in ({', '.join(pointers)})")
+            tests.append(f"(_at := {result}.data_ptr()) == {pointers[0]}")
+            tests += [f"_at == {pointer}" for pointer in pointers[1:]]
         return tests
 
     def _same_memory(self, i: int, j: int) -> str:

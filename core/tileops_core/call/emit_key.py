@@ -32,8 +32,5 @@ class KeyEmitter(CallEmitter):
         """The function."""
         w = self.writer
         with w.block(f"def key({', '.join(['self', *self._names])}):"):
-            with w.block("return ("):
-                for part in self._key():
-                    w.line(f"{part},")
-            w.line(")")
+            self._write_key("return")
         return compile_source(w, f"<tileops key {self.plan.op}>")["key"]

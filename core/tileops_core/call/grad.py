@@ -39,20 +39,22 @@ class NoBackward(torch.autograd.Function):
     def forward(ctx: Any, name: str, run: Callable[[], Any], *tensors: Any) -> Any:
         """Run the call; ``tensors`` only tell autograd what the new outputs depend on."""
         ctx.op = name
-        result = run()
-        fixed = [
-            r
-            for r in (result if isinstance(result, tuple) else (result,))
-            if isinstance(r, torch.Tensor) and not _differentiable(r)
-        ]
-        if fixed:
-            ctx.mark_non_differentiable(*fixed)
-        return result
+        return _marked(ctx, run())
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         """Refuse."""
         raise refuse(ctx.op)
+
+
+class NodeBelow(NoBackward):
+    """Runs the node of an op that writes nothing below autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, op: CalledOp, *inputs: Any) -> Any:  # type: ignore[override]
+        """Run the node."""
+        ctx.op = op._plan.op
+        return _marked(ctx, op._node(*inputs))
 
 
 class Written(torch.autograd.Function):
@@ -69,6 +71,18 @@ class Written(torch.autograd.Function):
         return tensor
 
     backward = NoBackward.backward
+
+
+def _marked(ctx: Any, result: Any) -> Any:
+    """A call's result; what of it can have no gradient is said to be so."""
+    fixed = [
+        r
+        for r in (result if isinstance(result, tuple) else (result,))
+        if isinstance(r, torch.Tensor) and not _differentiable(r)
+    ]
+    if fixed:
+        ctx.mark_non_differentiable(*fixed)
+    return result
 
 
 def _differentiable(tensor: torch.Tensor) -> bool:
@@ -139,6 +153,17 @@ def run_node(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
 def node_with_grad(op: CalledOp, inputs: Tensors, out: torch.Tensor | None = None) -> Any:
     """Run a call that is plain but for an input that requires grad."""
     return run_with_grad(op, lambda: run_node(op, inputs, out), inputs, out)
+
+
+_apply_below = torch_private.plain_apply(NodeBelow)
+
+
+def pure_with_grad(op: CalledOp, inputs: Tensors) -> Any:
+    """The same for an op that never writes."""
+    for tensor in inputs:
+        if tensor is not None and torch_private.is_functorch_tensor(tensor):
+            return NodeBelow.apply(op, *inputs)  # type: ignore[no-untyped-call]
+    return _apply_below(op, *inputs)
 
 
 def run_with_grad(

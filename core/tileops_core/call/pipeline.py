@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -132,14 +133,22 @@ def make_route(
     """A route for calls like this one; its callable holds all that this kind of call needs."""
     plan, device = op._plan, facts[0]
     kernel = on_its_device(by_name(plan, server.kernel), device)
-    expected = tuple(None if o is None else (torch.Size(o[0]), o[1]) for o in outputs)
-    blamed = server.credit.blamed
-    route = Route(kernel, effects.pure, expected, device, record, blamed, server.holds)
+    expected = tuple(None if o is None else (_kept(record, o[0]), o[1]) for o in outputs)
+    route = Route.of(kernel, effects.pure, expected, device, record, server.credit, server.holds)
     if effects.pure:
         route.call = reading(kernel, inputs)
     else:
         route.call = writing(plan, route, kernel, effects, inputs)
     return route
+
+
+def _kept(record: SignatureCall, shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape to compare results with: an input's own, which the record keeps, where they agree."""
+    shape = tuple(shape)
+    for spec in record._inputs:
+        if spec is not None and spec.shape == shape:
+            return spec.shape
+    return shape
 
 
 def _run_new(

@@ -57,9 +57,10 @@ class Server:
 
 @attrs.frozen(slots=True, eq=False, weakref_slot=True)
 class TargetKernel:
-    """A target's kernel. Routes hold it; the table of them does not."""
+    """A target's kernel, and what for. Routes hold it; the table of them does not."""
 
     kernel: Callable[..., Any]
+    specs: Specs
 
 
 def select(op: CalledOp, device: torch.device) -> Selection:
@@ -211,14 +212,16 @@ def _target_kernel(
                 op=name,
                 target=builder.target,
             )
-        return TargetKernel(kernel)
+        return TargetKernel(kernel, specs)
 
     def ask(built: TargetKernel) -> None:
         with on_device(device), ordinary_state():
             ask_target(op, credit.blamed, (device.type, specs), built.kernel)
 
-    place = (binding.number, device, specs)
-    held = built_and_tuned(op, TARGET_KERNELS, place, build, ask, credit.blamed)
+    place: list[Any] = [binding.number, device]
+    for spec in specs:
+        place += (None,) if spec is None else (spec.device, spec.dtype, spec.shape)
+    held = built_and_tuned(op, TARGET_KERNELS, tuple(place), build, ask, credit.blamed)
     return Server(given(held.kernel, tensors), credit, held)
 
 

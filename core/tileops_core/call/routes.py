@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
 import torch
@@ -12,6 +12,7 @@ from tileops_core.record.signature_call import Served, SignatureCall
 
 _Kept = TypeVar("_Kept")
 
+CPU = torch.device("cpu")
 GENERATION = 1024
 """Routes per generation. Two generations are kept, so between 1,024 and 2,048 routes live, those
 used last. A hit in the younger one costs nothing extra; the older one is asked on a miss."""
@@ -55,16 +56,22 @@ class Credit:
     served: Served
 
 
+Expected: TypeAlias = "tuple[tuple[int, ...], torch.dtype] | None"
+"""Shape and dtype of an output, None where the branch has none."""
+
+
 @attrs.define(slots=True, eq=False)
 class Route:
     """One kind of call, resolved.
 
     Attributes:
         call: runs it: the kernel itself where nothing has to be arranged around it.
-        fresh: every output is a new tensor, to be checked against ``expected`` after the call.
-            Otherwise ``call`` writes for the caller, and checks and returns on its own.
-        expected: ``(shape, dtype)`` per output, None where this branch has none.
-        device: where new outputs must lie.
+        fresh: every output is a new tensor, to be checked after the call. Otherwise ``call``
+            writes for the caller, and checks and returns on its own.
+        shape: of the one output; None where there are several, or none.
+        dtype: of the one output.
+        several: shape and dtype of each output, where there is not exactly one.
+        place: where new outputs must lie: the device, or True for the CPU, as the key says it.
         record: what the call leaves.
         blamed: who answers for the kernel.
         holds: keeps a target's kernel alive as long as a route uses it.
@@ -72,18 +79,44 @@ class Route:
 
     call: Callable[..., Any]
     fresh: bool
-    expected: tuple[tuple[tuple[int, ...], torch.dtype] | None, ...]
-    device: torch.device
+    shape: tuple[int, ...] | None
+    dtype: torch.dtype | None
+    several: tuple[Expected, ...]
+    place: torch.device | bool
     record: SignatureCall
     blamed: Blamed
     holds: object
-    shape: tuple[int, ...] | None = attrs.field(init=False, default=None)
-    dtype: torch.dtype | None = attrs.field(init=False, default=None)
 
-    def __attrs_post_init__(self) -> None:
+    @classmethod
+    def of(
+        cls,
+        call: Callable[..., Any],
+        fresh: bool,
+        expected: tuple[Expected, ...],
+        device: torch.device,
+        record: SignatureCall,
+        credit: Credit,
+        holds: object,
+    ) -> Route:
+        """A route for results of these shapes and dtypes, on this device."""
         # Most ops have one output; its facts lie one attribute away.
-        if len(self.expected) == 1 and self.expected[0] is not None:
-            self.shape, self.dtype = self.expected[0]
+        one = expected[0] if len(expected) == 1 else None
+        shape, dtype = one or (None, None)
+        place = True if device.type == "cpu" else device
+        several = expected if one is None else ()
+        return cls(call, fresh, shape, dtype, several, place, record, credit.blamed, holds)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """``(shape, dtype)`` per output, None where this branch has none."""
+        if self.shape is None or self.dtype is None:
+            return self.several
+        return ((self.shape, self.dtype),)
+
+    @property
+    def device(self) -> torch.device:
+        """Where new outputs must lie."""
+        return CPU if isinstance(self.place, bool) else self.place
 
 
 class Generations(Generic[_Kept]):

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 import torch.autograd.forward_ad as _forward_ad
+import torch.autograd.profiler as _profiler
 import torch.fx._symbolic_trace as _fx_trace
 from torch.utils import _python_dispatch
 
@@ -57,6 +58,11 @@ profiling: Callable[[], bool] = _attribute("_C._autograd._profiler_enabled") or 
 """Whether a profiler records this thread."""
 
 
+profiler: Any = _profiler
+"""Its ``_is_profiler_enabled`` is set while some thread runs one of torch's profilers. It costs
+a tenth of asking :data:`profiling`, which then tells whether it is this thread."""
+
+
 def is_plain_view(tensor: torch.Tensor) -> bool:
     """Whether autograd can follow a write into a view."""
     creation = _attribute("_C._autograd._get_creation_meta")
@@ -67,6 +73,18 @@ is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
     "_C._functorch.is_functorch_wrapped_tensor"
 ) or (lambda _tensor: functorch_level() is not None)
 """Whether a tensor belongs to a functorch transform."""
+
+
+def plain_apply(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """``function.apply`` for calls outside functorch's transforms, with none of their tensors.
+
+    What torch does in Python before that is for transforms, and takes longer than the rest.
+    """
+    apply: Callable[..., Any] | None = getattr(
+        super(torch.autograd.Function, function), "apply", None
+    )
+    return function.apply if apply is None else apply
+
 
 compiling: Callable[[], bool] = getattr(
     torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling
@@ -89,6 +107,7 @@ fx_trace: Any = _fx_trace
 for _module, _name, _idle in (
     (forward_ad, "_current_level", -1),
     (fx_trace, "_is_fx_tracing_flag", False),
+    (profiler, "_is_profiler_enabled", False),
 ):
     if not hasattr(_module, _name):  # a torch that tells it otherwise: ask the operators instead
         setattr(_module, _name, _idle)

@@ -27,6 +27,8 @@ Stages: TypeAlias = "Mapping[str, tuple[SignatureCall, ...]]"
 """Of a composite's call: stage -> records, in the order in which the calls completed."""
 
 _NO_STAGES: Stages = MappingProxyType({})
+_NO_KERNELS: Mapping[str, str] = {}
+# One for all, and never written to. No proxy, which could not be pickled.
 
 
 @attrs.frozen(slots=True)
@@ -36,8 +38,8 @@ class Served:
     """
 
     target: object
-    kernels: Mapping[str, str] = attrs.field(factory=dict)
-    backends: Mapping[str, str | None] = attrs.field(factory=dict)
+    kernels: Mapping[str, str] = _NO_KERNELS
+    backends: Mapping[str, str | None] = _NO_KERNELS
 
     def __str__(self) -> str:
         if self.target is None:
