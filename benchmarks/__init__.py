@@ -2,9 +2,9 @@
 
 Every module measures one part of the library and states its rows with their budgets:
 `call_overhead` (what a call adds to its kernel), `compiled` (what it costs in compiled code),
-`construction` and `cold_start`. `peer` fetches
-the library that the figures are compared with, `workers` runs both in alternating processes, and
-`report` prints one table and writes `RESULTS.md`.
+`construction`, `cold_start` and `validator`. `peer` fetches the library that the figures are
+compared with, `workers` runs both in alternating processes, and `report` prints one table and
+writes `RESULTS.md`.
 
 `python -m benchmarks.profile_call` says what each line of an op's generated call costs.
 

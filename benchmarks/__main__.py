@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import cold_start, peer, report, workers
+from benchmarks import cold_start, peer, report, validator, workers
 from benchmarks.rows import EFFORTS, Unmeasured, Value
 
 IN_PROCESS = ("call_overhead", "in_tree", "memory", "construction", "compiled")
-MODULES = (*IN_PROCESS, "cold_start")
+MODULES = (*IN_PROCESS, "cold_start", "validator")
 
 
 def measure(
@@ -31,6 +31,12 @@ def measure(
             status.update("cold start: processes in turn")
             for library, rows in cold_start.run(environments, EFFORTS[effort]).items():
                 values[library].update(rows)
+        if "validator" in modules:
+            status.update("the validator")
+            values["ours"].update(validator.run(environments["ours"], EFFORTS[effort]))
+            if "peer" in values:
+                absent = {row.key: Unmeasured(row.not_at_peer) for row in validator.SECTION}
+                values["peer"].update(absent)
     return values
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks import __main__ as command
-from benchmarks import cold_start, null_ops, workers
+from benchmarks import cold_start, null_ops, validator, workers
 from benchmarks.rows import SMOKE, Unmeasured
 
 
@@ -21,6 +21,11 @@ def test_every_row_of_ours_can_be_measured() -> None:
 
 def test_every_cold_start_of_ours_can_be_measured() -> None:
     values = cold_start.run({"ours": dict(os.environ)}, SMOKE)["ours"]
+    assert [value for value in values.values() if isinstance(value, Unmeasured)] == []
+
+
+def test_what_the_validator_takes_can_be_measured() -> None:
+    values = validator.run(dict(os.environ), SMOKE)
     assert [value for value in values.values() if isinstance(value, Unmeasured)] == []
 
 

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import call_overhead, cold_start, construction, in_tree, memory
+from benchmarks import call_overhead, cold_start, construction, in_tree, memory, validator
 from benchmarks.rows import FULL, Section, Unmeasured, from_json, measured, to_json
 from benchmarks.workers import middle
 
-SECTIONS = [module.SECTION for module in (call_overhead, in_tree, memory, construction, cold_start)]
+SECTIONS = [
+    module.SECTION
+    for module in (call_overhead, in_tree, memory, construction, cold_start, validator)
+]
 PROMISED = {  # every claim of the README about calls, memory, construction and cold start
     "null_1": 2.0,
     "null_2": 2.5,
@@ -39,6 +42,8 @@ PROMISED = {  # every claim of the README about calls, memory, construction and 
     "class_construction": 3.0,
     "peak": 15.0,
     "construct_RMSNormFwdOp": 20.0,
+    "validate_all": 10.0,
+    "validate_family": 0.5,
 }
 
 
