@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from tileops_core.cli.cost import cost_of, rate, told
 from tileops_core.cli.group import one_of
 from tileops_core.cli.machine import measure_cpu, profile_of
 from tileops_core.cli.output import Page, json_option, print_json
+from tileops_core.cli.plot import check_plot, plot_roofline
 from tileops_core.cli.survey import Survey, tell_failures
 from tileops_core.errors import TileOpsError
 from tileops_core.kernels.progress import progress
@@ -54,6 +56,12 @@ _MOST = 1 << 24
 @click.option(
     "--profile", is_flag=True, help="Measure what this machine's CPU can do at best, and keep it."
 )
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the cases under the device's roof as a picture: .png, .svg or .pdf.",
+)
 @json_option
 def bench(
     op: str | None,
@@ -63,6 +71,7 @@ def bench(
     max_elements: int,
     tune: bool,
     profile: bool,
+    plot: Path | None,
     as_json: bool,
 ) -> int:
     """Time an op's workload cases here, and tell how far each is from the roof.
@@ -70,6 +79,10 @@ def bench(
     The roof of a well-known card is its maker's; that of this machine's CPU is measured once, with
     --profile, and kept. Exit status 1 if a case could not be timed.
     """
+    if plot is not None:
+        if op is None:
+            raise click.UsageError("--plot shows an op's cases: name an op")
+        check_plot(plot)
     if profile:
         found = measure_cpu()
         if as_json and op is None:
@@ -86,6 +99,11 @@ def bench(
         one_of("target", target, ["builtin", *REGISTRY.target_names()])
     signature = seen.entries[op].signature()
     where = device_named(device)
+    roof = profile_of(where) if plot is not None else None
+    if plot is not None and roof is None:
+        raise click.UsageError(
+            f"--plot: the roof of {where} is not known; `tileops bench --profile` measures a CPU's"
+        )
     chosen = [case_of(signature, case_id)] if case_id is not None else [*cases(signature)]
     rows = []
     with progress(f"timing {op}", len(chosen) * max(len(targets), 1)) as step:
@@ -98,6 +116,8 @@ def bench(
         print_json(rows)
     else:
         _print(rows)
+    if plot is not None and roof is not None:
+        plot_roofline(plot, op, rows, roof)
     return int(any("error" in row for row in rows))
 
 
