@@ -103,8 +103,8 @@ def test_misuse_is_told(request_, says):
 
 def test_an_op_of_another_distribution_is_named_by_its_class(target, results):
     """REG-14 does not stand in its way: its class has brought its name."""
-    with target(ProbeFwdOp=lambda *specs, **params: lambda x: x * 2) as name:
-        found = results(name, "stranger_ops:ProbeFwdOp")
+    with target(StrangerFwdOp=lambda *specs, **params: lambda x: x * 2) as name:
+        found = results(name, "stranger_ops:StrangerFwdOp")
     assert {r.outcome for r in found if r.column in ("workload", "empty")} == {SKIPPED}
     assert {r.outcome for r in found if r.column == "purity"} == {PASSED}
 

@@ -170,7 +170,8 @@ def test_a_new_op_inherits_nothing_from_one_that_is_gone():
         keys.add(op._key)
         assert compiled(op, x).shape == op(x).shape
         del op
-        gc.collect()
+        if i % 10 == 0:  # most go without
+            gc.collect()
     assert len(keys) == 4
 
 

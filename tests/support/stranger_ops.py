@@ -7,7 +7,7 @@ import faulty
 from tileops_core import Op
 
 
-class ProbeFwdOp(Op):
+class StrangerFwdOp(Op):
     """Twice a matrix."""
 
     spec = faulty.SPECS["ProbeFwdOp"]
