@@ -162,6 +162,9 @@ def _call(op: str, row: Workload, dtypes: Mapping[str, str], seed: int) -> Call 
 
 def _shrunk(row: Workload, signature: Signature) -> Workload:
     """The row at its small sizes, and what is still large there made small by one table."""
+    if signature.family == "moe":
+        case = instantiate(signature, row, row.dtype_cases[0], requires=False).scaled(1 << 11)
+        return attrs.evolve(row, indices={n: case.indices[n] for n in row.indices}, small=None)
     small = row.small or {}
     names = {p.name for p in signature.params}
     params = {**row.params, **{n: v for n, v in small.items() if n in names}}
