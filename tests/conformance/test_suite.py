@@ -16,6 +16,7 @@ from tileops_core.conformance.outcomes import (
     Skipped,
 )
 from tileops_core.conformance.suite import Misuse, Request, Suite, run, run_one
+from tileops_core.interfaces.elementwise import BinaryFwdInterface
 from tileops_core.interfaces.reduction import ReduceFwdInterface
 from tileops_core.kernels import Kernel
 
@@ -178,3 +179,17 @@ def test_a_composite_is_left_out_where_a_sub_op_is_served_by_others(target) -> N
         suite = Suite(Request(name, ops=("FusedMoEFwdOp", "MoEGroupedGEMMFwdOp")))
         assert [served.op for served in suite.served] == ["MoEGroupedGEMMFwdOp"]
         assert suite.told() == [f"FusedMoEFwdOp: {name} does not serve it on cpu"]
+
+
+class NoForward(Kernel, BinaryFwdInterface):
+    """Lacks what its interface asks for."""
+
+    devices = frozenset({"cpu"})
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_kernel_type_that_is_left_out_fails_its_registration():
+    with registered(KernelTypeRegistration("AddFwdOp", "broken", NoForward), backend="vendor"):
+        found = [run_one(c) for c in Suite(Request("vendor", ops=("AddFwdOp",))).checks()]
+    assert [(r.column, r.outcome) for r in found] == [("registration", FAILED)]
+    assert "forward" in found[0].message

@@ -21,7 +21,7 @@ from tileops_core.call.grad import needs_grad, refuse_tangents, run_node, run_wi
 from tileops_core.call.metadata import check_metadata
 from tileops_core.call.pipeline import miss, remember
 from tileops_core.call.state import CalledOp
-from tileops_core.errors import SignatureError
+from tileops_core.errors import SignatureError, TileOpsError
 from tileops_core.plan.model import Plan
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.tensor_spec import TensorSpec
@@ -121,6 +121,8 @@ def _watched(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     """Run the op's operator on this instance; a call without data leaves a record too."""
+    if op._plan.composite and _is_taken_apart():
+        return _through_body(op, inputs, out)
     if not op.compile_op_names:
         fake = torch_private.active_fake_mode() is not None
         return miss(op, None, inputs, out, shapes_only=True) if fake else _checked(op, inputs, out)
@@ -141,6 +143,35 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
         statics, has_out = op._construction.statics, out is not None
         remember(op, SignatureCall(op._plan, statics, specs, has_out, Served(None)), inputs)
     return result
+
+
+def _is_taken_apart() -> bool:
+    """Whether somebody records what is computed, or transforms it."""
+    return (
+        torch_private.graph_is_recorded()
+        or torch_private.functorch_level() is not None
+        or torch_private.fx_trace._is_fx_tracing_flag
+    )
+
+
+def _through_body(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
+    """Run a composite's body, so that its sub-ops' operators are what is recorded or transformed.
+
+    Raises:
+        TileOpsError: a target serves the composite whole, and has no operator for it.
+    """
+    plan = op._plan
+    if op._binding.builder is not None:
+        raise TileOpsError(
+            f"{plan.op}: target {op._binding.target!r} serves it whole, and a composite op has no "
+            "operator that a recorded graph or a transform could hold; construct it with "
+            "target='reference' or another target that leaves it to its sub-ops"
+        )
+    given = [x for x in (*inputs, out) if x is not None]
+    if not torch_private.has_fx_proxy(given):
+        plan.check(op._construction.statics, *inputs)
+    positional, named = _as_called(plan, inputs, out)
+    return op.forward(*positional, **named)
 
 
 # -- pieces -------------------------------------------------------------------------------

@@ -189,7 +189,7 @@ def _print(page: Page, told: Told, indent: str) -> None:
         page.line(f"{indent}{inner.record.op}, stage {inner.stage!r}", style="bold")
         _print(page, inner, f"{indent}  ")
     if told.error is not None:
-        page.line(f"{indent}fails: {told.error}")
+        page.line(f"{indent}fails: {' '.join(str(told.error).split())}")
 
 
 def _plan(record: SignatureCall) -> list[str]:

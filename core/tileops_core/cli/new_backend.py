@@ -81,7 +81,11 @@ def new_backend(name: str, directory: str | None, as_json: bool) -> None:
         # Without a local part, which no requirement may have.
         "version": version("tileops-core").partition("+")[0],
     }
-    written = [_write(folder, path, source, values) for path, source in FILES.items()]
+    try:
+        written = [_write(folder, path, source, values) for path, source in FILES.items()]
+    except OSError as error:
+        message = f"{folder} cannot be written: {error.strerror}; name another folder"
+        raise click.UsageError(message, click.get_current_context()) from None
     steps = [f"cd {shlex.quote(str(folder))}", "pip install -e '.[test]'", "./ci.sh"]
     facts = {
         "name": name,

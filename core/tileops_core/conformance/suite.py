@@ -235,6 +235,11 @@ class Suite:
             registered.resolve()
         except TileOpsError as error:
             raise Failed(f"registration: {error}") from error
+        op_class = self._class(op)
+        dropped = installed_for(op_class, op_class._plan).faults if op_class is not None else ()
+        for source, fault in dropped:
+            if id(source) == id(registered):
+                raise Failed(f"registration: {fault}") from fault
 
 
 def run(

@@ -12,6 +12,7 @@ from torch import Tensor
 from tileops_core.interfaces.moe_layer import PreparedTokens, PrepareFinalize, RoutedExperts
 from tileops_core.op import Op
 from tileops_core.op.parameters import ParameterAttribute
+from tileops_core.record.profiles import matrix_key
 
 _Value = TypeVar("_Value")
 
@@ -67,6 +68,10 @@ class MoELayer(Op):
                 experts.routed_scaling_factor,
                 1.0,
             )
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["hidden_states"][1])
 
     def _hold(self) -> None:
         """Hold the two stages: what computes at each is settled from now on."""

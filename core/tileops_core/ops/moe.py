@@ -27,6 +27,7 @@ from tileops_core.interfaces.moe import (
 from tileops_core.interfaces.moe_layer import PrepareFinalize, RoutedExperts
 from tileops_core.op import Op
 from tileops_core.ops._moe_layer import MoELayer
+from tileops_core.record.profiles import matrix_key
 from tileops_core.tensor_spec import TensorSpec
 
 __all__ = [
@@ -179,6 +180,10 @@ class MoEGroupedGEMMFwdOp(Op):
             bias is not None,
         )
 
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["a"][1])
+
 
 class MoEGroupedGEMMFP8FwdOp(Op):
     """``output[e, m] = a[e, m] @ b[e].T`` of float8 codes with scales, in bfloat16.
@@ -200,6 +205,10 @@ class MoEGroupedGEMMFP8FwdOp(Op):
         """Sizes and the layout."""
         return MoEGroupedGEMMFP8Call(a.device, *b.shape, self.layout)
 
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["a"][1])
+
 
 class SharedExpertMLPFwdOp(Op):
     """``(silu(h @ gate.T) * (h @ up.T)) @ w_down.T``: an expert of all tokens.
@@ -215,6 +224,10 @@ class SharedExpertMLPFwdOp(Op):
         return SharedExpertMLPCall(
             hidden_states.device, hidden_states.dtype, *hidden_states.shape, w_down.shape[1]
         )
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["hidden_states"][1])
 
 
 class IndexedExpertMLPFwdOp(Op):
@@ -245,6 +258,10 @@ class IndexedExpertMLPFwdOp(Op):
             topk_ids.shape[1],
             self.routed_scaling_factor,
         )
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["hidden_states"][1])
 
 
 class MoEExpertMLPFwdOp(Op):
@@ -277,6 +294,10 @@ class MoEExpertMLPFwdOp(Op):
         hidden = gate_up(expert_input, w_gate_up, layout_metadata, bias=b_gate_up)
         result: Tensor = down(hidden, w_down, layout_metadata, bias=b_down, out=out)
         return result
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["expert_input"][1])
 
 
 class FusedMoEExpertsFwdOp(Op):
@@ -332,6 +353,10 @@ class FusedMoEExpertsFwdOp(Op):
         rows = mlp(rows, w_gate_up, w_down, ends, b_gate_up=b_gate_up, b_down=b_down)
         result = back(rows, topk_weights, inverse, out=out)
         return result
+
+    def roof_key(self) -> str:
+        """Tensor cores, for the dtype of what is multiplied."""
+        return matrix_key(self.last_call.tensors["hidden_states"][1])
 
 
 class FusedMoEFwdOp(MoELayer):
