@@ -305,6 +305,8 @@ def compiled(served: Served, variant: Variant) -> None:
         arguments = served.arguments(variant)
         op = served.construct(arguments)
         due = _results(served, op, variant)
+        if composite and op._binding.builder is not None:
+            raise Skipped("a composite that a target serves whole stands between graphs")
         names = [item.name for item in served.signature.inputs if item.kw_only]
 
         def function(positional: list[Any], named: dict[str, Any]) -> Any:
