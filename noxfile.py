@@ -87,13 +87,9 @@ def loopback(session: nox.Session) -> None:
     """Run the tests that call ops once more, every op served by a whole-op target of a stranger's.
 
     Without the slow tests: those of calls have a short form among the others. Tests of entries, of
-    what is made of them and of the docs ask nobody to compute anything; those of the conformance
-    suite and of the examples name who serves.
+    what is made of them and of the docs ask nobody to compute anything.
     """
-    others = (
-        *("conformance", "docs", "examples", "manifest", "pages", "plan", "signature", "spec"),
-        *("validate", "workspace"),
-    )
+    others = ("docs", "manifest", "pages", "plan", "signature", "spec", "validate", "workspace")
     ignored = [f"--ignore=tests/{folder}" for folder in others]
     plugin = ("-p", "loopback", "--through-loopback", "-m", "not slow", *ignored)
     plugins = str(ROOT / "tests" / "plugins")
