@@ -1,4 +1,4 @@
-"""Entries that use what few ops of the catalogue need, as text; see hard_entries.yaml."""
+"""Entries that use what few ops need, as text; see hard_entries.yaml."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from tileops_core.cli.machine import measure_cpu, profile_of
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.plot import check_plot, plot_roofline
 from tileops_core.cli.survey import Survey, tell_failures
+from tileops_core.conformance.inputs import make
 from tileops_core.errors import TileOpsError
 from tileops_core.kernels.progress import progress
 from tileops_core.kernels.tuning import measure
@@ -137,7 +138,7 @@ def _row(
         "target": target,
         "device": str(device),
     }
-    inputs = made(case, device)
+    inputs = make(case.instance, device=device).inputs
     named = {t.name: x for t, x in zip(call.op._plan.signature.inputs, inputs, strict=True)}
     by_name = {t.name: named.pop(t.name) for t in call.op._plan.signature.inputs if t.kw_only}
 
@@ -161,28 +162,6 @@ def _row(
     row |= {name: cost[name] for name in ("flops", "bytes", "unit", "roof")}
     row["fraction"] = None if cost["roof"] is None else cost["roof"]["seconds"] / seconds
     return row
-
-
-def made(case: WorkloadCase, device: torch.device) -> list[torch.Tensor | None]:
-    """The inputs of a case in order, with values at random, the same at every time."""
-    numbers = torch.Generator().manual_seed(case.seed)
-    metadata = case.metadata()
-    tensors: list[torch.Tensor | None] = []
-    for name, fact in case.inputs.items():
-        if fact is None:
-            tensors.append(None)
-            continue
-        dtype, shape = getattr(torch, fact[0]), fact[1]
-        if name in metadata:
-            tensor = torch.tensor(metadata[name], dtype=dtype).reshape(shape)
-        elif dtype is torch.bool:
-            tensor = torch.rand(shape, generator=numbers) < 0.5
-        elif dtype.is_floating_point or dtype.is_complex:
-            tensor = torch.rand(shape, generator=numbers).to(dtype)
-        else:
-            tensor = torch.randint(0, 2, shape, generator=numbers).to(dtype)
-        tensors.append(tensor.to(device))
-    return tensors
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
