@@ -13,7 +13,7 @@ from call_support import Switch, good, op_class, served, small, target
 from graphs import fresh, graphs, shared_graphs, whole  # noqa: F401
 
 from tileops_core.errors import StaleGraphError
-from tileops_core.op import hosts
+from tileops_core.op import definition, hosts
 from tileops_core.ops import AddFwdOp, GEMMFwdOp, RMSNormFwdOp
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -326,3 +326,12 @@ def test_equal_ops_that_hold_tensors_have_graphs_of_their_own():
         for each in (op, type(op)(rescale_factors=torch.ones(4), target="acme"), op):
             compiled(each, torch.ones(5, 8))
         assert graphs() == 2
+
+
+def test_a_new_class_has_no_host_of_a_namesake_that_nobody_remembers():
+    with served(build=Switch(good).build) as op:
+        whole(op)(small())
+        assert hosts.known_host(op._key) is not None
+        definition._CLASSES.pop("ProbeFwdOp")
+        op_class("ProbeFwdOp")
+        assert hosts.known_host(op._key) is None

@@ -7,13 +7,20 @@ import pytest
 import torch
 from moe_formulas import ACTIVATIONS
 
-from tileops_core import BUILTIN, ops
+from tileops_core import BUILTIN, default_target, ops
 from tileops_core.errors import SignatureError
 from tileops_core.interfaces.moe import ContiguousLayout, MaskedLayout
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 WIDTH, INNER, EXPERTS = 12, 8, 6
 BY_EXPERT = ["pre_permute", "expert_mlp", "post_permute"]
+
+
+@pytest.fixture(autouse=True)
+def _no_layer_is_served_whole():
+    """What is inside runs where no target serves an op whole, whoever claims the device."""
+    with default_target(BUILTIN):
+        yield
 
 
 def weights_of(dtype=torch.float32, biased=False, width=WIDTH, inner=INNER):

@@ -45,6 +45,9 @@ CHANGED = {
     "cli/test_ops.py::test_a_detector_that_claims_the_device_makes_its_target_the_default": (
         "the loopback claims the device too"
     ),
+    "cli/test_ops.py::test_a_composite_runs_where_its_stages_do": (
+        "the loopback serves the composite whole"
+    ),
     "cli/test_ops.py::test_two_detectors_that_claim_one_device_are_ambiguous": (
         "the loopback is a third"
     ),
@@ -52,6 +55,11 @@ CHANGED = {
     "op/test_parameters.py::test_not_a_number_in_tree_is_one_kernel": "the target builds kernels",
     "record/test_signature_call.py::test_in_tree_the_kernel_type_of_each_interface_is_named": (
         "the target serves"
+    ),
+    "ops/test_moe_layer.py::test_a_target_that_serves_whole_layers_does_not_serve_one_that_was_given_"
+    "objects": "the loopback claims the device too",
+    "ops/test_moe_layer.py::test_given_experts_settle_what_they_compute": (
+        "the loopback serves the experts whole, which costs no stages"
     ),
     "ops/test_call_specs.py::test_softmax_without_an_axis_warns_and_takes_torch_s": (
         "the warning comes from call_spec, which nobody asks for when a target serves"

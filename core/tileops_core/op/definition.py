@@ -119,8 +119,8 @@ def _claim(cls: type) -> None:
             "an op's name means one thing in a process, so rename one, or add a backend for the "
             "op instead of a second class"
         )
-    if other is not None:
-        hosts.forget_op(name)
+    # Whoever had the name before may be gone, and hosts of theirs be left.
+    hosts.forget_op(name)
     _CLASSES[name] = cls
 
 
