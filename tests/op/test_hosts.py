@@ -335,3 +335,12 @@ def test_a_new_class_has_no_host_of_a_namesake_that_nobody_remembers():
         definition._CLASSES.pop("ProbeFwdOp")
         op_class("ProbeFwdOp")
         assert hosts.known_host(op._key) is None
+
+
+def test_a_new_class_has_no_host_made_after_an_instance_of_its_namesake():
+    with served(build=Switch(good).build) as old:
+        new = op_class("ProbeFwdOp")(target="acme")
+        assert new._key == old._key
+        whole(new)(small())
+        assert type(hosts.known_host(new._key)) is type(new)
+        del old

@@ -190,11 +190,15 @@ def _from_key(key: str) -> Any:
 
 
 def forget_op(op: str) -> None:
-    """Drop the hosts of an op whose class is defined anew."""
+    """Drop the hosts of an op whose class is defined anew.
+
+    Instances of the class that had the name may live on; hosts are no longer made after them.
+    """
+    start = f"[{json.dumps(op)},"
     with _LOCK:
-        for key in [key for key in HOSTS if json.loads(key)[0] == op]:
-            del HOSTS[key]
-            _WITHOUT_INSTANCE.pop(key, None)
+        for table in (HOSTS, _ANCHORS, _WITHOUT_INSTANCE):
+            for key in [key for key in table if key.startswith(start)]:
+                del table[key]
 
 
 _class_of: Callable[[str], Any]
