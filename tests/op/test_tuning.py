@@ -13,6 +13,7 @@ import torch
 from call_support import Switch, in_threads, op_class, served, small, target
 
 from tileops_core import BUILTIN
+from tileops_core.backend import KernelTypeRegistration, registered
 from tileops_core.errors import OpNotAvailableError
 from tileops_core.kernels import Kernel, tuning
 from tileops_core.ops import RMSNormFwdOp
@@ -456,4 +457,16 @@ def test_asking_an_instance_reaches_the_kernels_of_its_calls_in_graphs(when):
     built = {id(kernel) for kernel in op.iter_kernels()}
     assert len(op.built_entries("probe")) == (1 if when == "before" else 2)
     assert {id(kernel) for kernel in spy.asked} == built
+    torch._dynamo.reset()
+
+
+def test_calls_in_graphs_are_told_with_the_kernel_types_of_their_time():
+    spy = Spy()
+    faster = type("Faster", (spy.kernel_type,), {"preferred_over": frozenset({"only"})})
+    with registered(KernelTypeRegistration("ProbeFwdOp", "faster", faster), backend="acme"):
+        first = spy.op()
+        torch.compile(lambda x: first(x), backend="eager", fullgraph=True)(small())
+    second = spy.op()
+    assert second._key == first._key
+    assert [key[0] for key in second.built_entries("probe")] == [faster]
     torch._dynamo.reset()

@@ -40,7 +40,7 @@ class Tunes:
     def iter_kernels(self) -> Iterator[Kernel]:
         """Every kernel that was built for this op and the sub-ops it holds, once each."""
         seen: set[int] = set()
-        binding = self._seen_binding()
+        binding = self._runner()._binding
         entries = [entry for _, entry in binding.built_entries.items()]
         entries += binding.target_kernels.values()
         for sub_op in self.held_delegates():
@@ -64,10 +64,11 @@ class Tunes:
         Raises:
             OpNotAvailableError: the op has no such interface.
         """
-        binding = self._seen_binding()
+        runner = self._runner()
+        binding: Binding = runner._binding
         if binding.builder is not None:
             return binding.target_kernels
-        interfaces = self._construction.installed.interfaces
+        interfaces = runner._construction.installed.interfaces
         if interface not in interfaces:
             raise OpNotAvailableError(
                 f"{self._plan.op}: there is no kernel interface {interface!r}"
@@ -77,7 +78,7 @@ class Tunes:
         built = [
             (key, entry)
             for key, entry in binding.built_entries.items()
-            if self._candidate(key).interface == interface
+            if runner._candidate(key).interface == interface
         ]
         places: dict[tuple[Hashable, ...], set[Any]] = {}
         for key, _ in built:
@@ -108,11 +109,13 @@ class Tunes:
         if self._construction.anchor is not None:  # it is no host itself
             tune_host(self._key)
 
-    def _seen_binding(self) -> Binding:
-        """What was bound: of an instance that only graphs have called, by the host of its key."""
+    def _runner(self) -> Any:
+        """Who ran the calls: of an instance that only graphs have called, the host of its key.
+
+        The two may have been constructed with other kernel types registered.
+        """
         host = known_host(self._key) if self._binding is UNBOUND else None
-        found: Binding = self._binding if host is None else host._binding
-        return found
+        return self if host is None else host
 
     def _ask(self, binding: Binding) -> None:
         op: Any = self
@@ -147,7 +150,7 @@ class Tunes:
 
         A target's kernel counts, if it has a ``config``.
         """
-        held = [*self._seen_binding().target_kernels.values(), *self.iter_kernels()]
+        held = [*self._runner()._binding.target_kernels.values(), *self.iter_kernels()]
         for holder in (self, *held):
             config = getattr(holder, "config", None)
             if isinstance(config, Mapping) and config:
