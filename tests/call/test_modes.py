@@ -275,7 +275,7 @@ def test_a_fake_input_beside_a_real_parameter_works():
 
 
 def test_fake_tensors_are_checked_like_any(warmed):
-    with FakeTensorMode(), pytest.raises(SignatureError, match=r"x has 1 axes"):
+    with FakeTensorMode(), pytest.raises(SignatureError, match=r"x has 1 axis"):
         warmed(torch.ones(3))
 
 
@@ -603,7 +603,7 @@ def test_a_subclass_as_out_is_itself_the_result():
 
 
 def test_a_subclass_is_refused_like_any_tensor(warmed):
-    with pytest.raises(SignatureError, match=r"x has 1 axes"):
+    with pytest.raises(SignatureError, match=r"x has 1 axis"):
         warmed(torch.ones(3).as_subclass(Plain))
 
 
@@ -629,7 +629,7 @@ def test_a_wrapper_subclass_is_written_in_place():
 
 
 def test_a_wrapper_subclass_is_checked_like_any(warmed):
-    with pytest.raises(SignatureError, match=r"x has 1 axes"):
+    with pytest.raises(SignatureError, match=r"x has 1 axis"):
         warmed(Wrapper(torch.ones(3)))
 
 

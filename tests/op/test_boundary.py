@@ -490,7 +490,7 @@ def test_vmap_in_compiled_code_works(backend):
 def test_a_composite_is_traced_through_its_forward():
     tensor = {"dtype": "T", "shape": "[M, N]"}
 
-    class TwiceFwdOp(Op):
+    class TracedThroughFwdOp(Op):
         spec: ClassVar = {
             "family": "probe",
             "status": "implemented",
@@ -512,7 +512,7 @@ def test_a_composite_is_traced_through_its_forward():
         def forward(self, x):
             return self.delegate_for("relu", ())(x) * 2
 
-    op, seen = TwiceFwdOp(), Seen()
+    op, seen = TracedThroughFwdOp(), Seen()
     assert op.compile_op_names == ()
     assert torch.equal(whole(op, seen)(small() - 5), torch.relu(small() - 5) * 2)
     assert seen.nodes[0] is torch.ops.tileops_core.elementwise_relu_fwd.default

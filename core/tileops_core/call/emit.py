@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tileops_core.call import inside, stages
+from tileops_core.call import inside, reading, stages, torch_private
 from tileops_core.call.emit_call import CallCode, CallEmitter, emit_call
 from tileops_core.call.emit_operator import Hosts, OperatorEmitter
 from tileops_core.call.torch_operators import Bound
@@ -25,8 +25,9 @@ def emit(plan: Plan, bound: Sequence[Bound] = (), hosts: Hosts | None = None) ->
 class CompositeEmitter(CallEmitter):
     """Writes a composite's ``__call__``, which opens a frame, and its node body.
 
-    Traced, a composite is its ``forward`` and runs no check: its sub-ops are what the graph shows.
-    One that a target serves whole is no code to be traced, and stands between the graphs.
+    Traced, a composite is its ``forward``: its sub-ops are what the graph shows, and its own checks
+    are made while dynamo reads. One that a target serves whole is no code to be traced, and stands
+    between the graphs.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -56,6 +57,10 @@ class CompositeEmitter(CallEmitter):
         plain = [f"{t.name}={t.name}" if t.kw_only else t.name for t in self.signature.inputs]
         with w.block(f"def traced({', '.join(['self', *self._names])}):"):
             with w.block("if self._binding.builder is None:"):
+                if torch_private.can_read_ahead():
+                    w.use("_read_ahead", reading.read_ahead)
+                    w.line(torch_private.READ_AHEAD)
+                    w.line("comptime(_read_ahead)")
                 if self.takes_out:
                     with w.block("if out is not None:"):
                         w.line(f"return self.forward({', '.join([*plain, 'out=out'])})")

@@ -6,7 +6,7 @@ operator. The rest is brought back to the ordinary road.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -121,7 +121,7 @@ def _watched(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     """Run the op's operator on this instance; a call without data leaves a record too."""
-    if op._plan.composite and _is_taken_apart():
+    if op._plan.composite and _is_taken_apart((*inputs, out)):
         return _through_body(op, inputs, out)
     if not op.compile_op_names:
         fake = torch_private.active_fake_mode() is not None
@@ -145,12 +145,19 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     return result
 
 
-def _is_taken_apart() -> bool:
-    """Whether somebody records what is computed, or transforms it."""
+def _is_taken_apart(given: Iterable[Any]) -> bool:
+    """Whether somebody records what is computed, transforms it, or computes it in his own way."""
     return (
         torch_private.graph_is_recorded()
         or torch_private.functorch_level() is not None
         or torch_private.fx_trace._is_fx_tracing_flag
+        or torch_private.jit_tracing()
+        or any(
+            isinstance(x, torch.Tensor)
+            and torch_private.is_dispatch_subclass(x)
+            and not torch_private.is_fake(x)
+            for x in given
+        )
     )
 
 
@@ -158,7 +165,8 @@ def _through_body(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     """Run a composite's body, so that its sub-ops' operators are what is recorded or transformed.
 
     Raises:
-        TileOpsError: a target serves the composite whole, and has no operator for it.
+        TileOpsError: a target serves the composite whole, and has no operator for it; or the body
+            reads sizes, and whoever records gives none.
     """
     plan = op._plan
     if op._binding.builder is not None:
@@ -167,11 +175,29 @@ def _through_body(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
             "operator that a recorded graph or a transform could hold; construct it with "
             "target='reference' or another target that leaves it to its sub-ops"
         )
-    given = [x for x in (*inputs, out) if x is not None]
-    if not torch_private.has_fx_proxy(given):
-        plan.check(op._construction.statics, *inputs)
     positional, named = _as_called(plan, inputs, out)
-    return op.forward(*positional, **named)
+    proxies = torch_private.has_fx_proxy((*inputs, out))
+    if not proxies:
+        with torch_private.not_recorded_by_jit():
+            plan.check(op._construction.statics, *inputs)
+    try:
+        return op.forward(*positional, **named)
+    except Exception as error:
+        if not proxies and not torch_private.jit_tracing():
+            raise
+        raise _needs_sizes(plan, proxies=proxies, error=error) from error
+
+
+def _needs_sizes(plan: Plan, *, proxies: bool, error: BaseException) -> TileOpsError:
+    tracer = "torch.fx.symbolic_trace" if proxies else "torch.jit.trace"
+    stand_ins = "proxies" if proxies else "tensors"
+    while isinstance(error, TileOpsError) and error.__cause__ is not None:  # of a sub-op's body
+        error = error.__cause__
+    return TileOpsError(
+        f"{plan.op}: {tracer} runs the body of a composite op with {stand_ins} in place of "
+        "sizes, and this body needs numbers; record the model with "
+        f"torch.export or torch.compile ({type(error).__name__}: {error})"
+    )
 
 
 # -- pieces -------------------------------------------------------------------------------

@@ -12,7 +12,8 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import torch
 import torch.autograd.forward_ad as _forward_ad
@@ -143,6 +144,72 @@ def _without_dynamo(function: Any, set_eval_frame: Callable[[Any], Any]) -> Any:
             set_eval_frame(before)
 
     return untraced
+
+
+def can_read_ahead() -> bool:
+    """Whether dynamo runs code of ours when it reads a call of :data:`READ_AHEAD`."""
+    # By the file: to import it means to import dynamo.
+    return any((Path(folder) / "_dynamo" / "comptime.py").exists() for folder in torch.__path__)
+
+
+READ_AHEAD = "from torch._dynamo.comptime import comptime"
+"""Source text. Where dynamo reads ``comptime(f)``, it calls f with its view of the frame."""
+
+
+def read_local(context: Any, name: str) -> Any:
+    """A local of a frame that dynamo reads: the object itself, of a tensor what stands for it.
+
+    What dynamo cannot tell (an object that the compiled code makes) is given as its description.
+    """
+    local = context.get_local(name)
+    if issubclass(local.python_type(), torch.Tensor):
+        return local.as_fake()
+    variable = getattr(local, "_ComptimeVar__variable", None)
+    variable = getattr(variable, "realize", lambda: variable)()
+    missing = object()
+    value = getattr(variable, "value", missing)
+    if value is not missing:
+        return value
+    try:
+        return local.as_python_constant()
+    except Exception:
+        return f"a {local.python_type().__name__} of the code that is compiled"
+
+
+def refuse_graph(error: Exception) -> NoReturn:
+    """Have dynamo say that it cannot compile a call, in its words for a failing operator."""
+    from torch._dynamo.exc import TorchRuntimeError
+
+    raise TorchRuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+def read_again(reason: str) -> None:
+    """Have dynamo read the code once more from its beginning, where it can."""
+    from torch._dynamo import exc
+
+    restart = getattr(exc, "RestartAnalysis", None)
+    if restart is not None:
+        raise restart(restart_reason=reason)
+
+
+def size_at_hand(size: Any) -> int | None:
+    """What a size is in the call that is traced, None if nobody knows; nothing is tied to it."""
+    return size if isinstance(size, int) else getattr(size.node, "hint", None)
+
+
+@contextmanager
+def not_recorded_by_jit() -> Iterator[None]:
+    """A context in which ``torch.jit.trace`` records nothing, and sizes are plain numbers."""
+    get, put = _attribute("_C._get_tracing_state"), _attribute("_C._set_tracing_state")
+    state = get() if get is not None and put is not None else None
+    if state is None:
+        yield
+        return
+    put(None)
+    try:
+        yield
+    finally:
+        put(state)
 
 
 @contextmanager

@@ -19,7 +19,8 @@ NAN = float("nan")
 
 _odd_nans: dict[tuple[type, str], Any] = {}
 
-_PLAIN = frozenset({int, str, type(None)})
+# Not a set: old versions of dynamo, which reads this in composites, cannot look up classes in one.
+_PLAIN = (int, str, type(None))
 
 _PLAIN_WORDS = frozenset(
     {"int", "bool", "str", "bytes", "None", "NoneType", "tuple", "Tuple", "Size", "frozenset"}

@@ -30,14 +30,19 @@ KEPT = 4096
 
 
 class Anchor:
-    """One key in use: every instance with that key holds it, and it holds none of them."""
+    """One key in use: every instance with that key holds it, and it holds none of them.
 
-    __slots__ = ("__weakref__", "key", "made_for", "tuned")
+    Attributes:
+        equals: the instances by their ids, where the op is a composite; nobody asks for others.
+    """
+
+    __slots__ = ("__weakref__", "equals", "key", "made_for", "tuned")
 
     def __init__(self, key: str, op: Any) -> None:
         self.key = key
         self.tuned = False
         self.made_for = weakref.ref(op)
+        self.equals: weakref.WeakValueDictionary[int, Any] | None = None
 
 
 class _Place(weakref.ref[Anchor]):
@@ -87,6 +92,11 @@ def anchor(key: str, op: Any) -> Anchor:
                 found = Anchor(key, op)
                 _ANCHORS[key] = place = _Place(found, _forget)
                 place.key = key
+    if op._plan.composite:
+        with _LOCK:
+            if found.equals is None:
+                found.equals = weakref.WeakValueDictionary()
+            found.equals[id(op)] = op
     return found
 
 

@@ -93,10 +93,9 @@ class Site:
 
     def rank(self, actual: Sequence[int], least: int, more: bool) -> SignatureError:
         """The number of axes differs."""
-        plural = "axis" if least == 1 else "axes"
-        wanted = f"at least {least} {plural}" if more else f"{least} {plural}"
+        wanted = f"at least {_axes(least)}" if more else _axes(least)
         return self._error(
-            f"{self.name} has {len(actual)} axes {shape_text(actual)}, the signature says "
+            f"{self.name} has {_axes(len(actual))} {shape_text(actual)}, the signature says "
             f"{self.declared}, which has {wanted}",
             expected=least,
             actual=tuple(actual),
@@ -218,3 +217,7 @@ def values_text(values: Mapping[str, Any]) -> str:
         f"{name}={dtype_text(value) if isinstance(value, torch.dtype) else value_text(value)}"
         for name, value in values.items()
     )
+
+
+def _axes(rank: int) -> str:
+    return "1 axis" if rank == 1 else f"{rank} axes"

@@ -1,0 +1,127 @@
+"""What happens while dynamo reads a composite op's call, before it reads the body.
+
+The graph will show the sub-ops only. So the composite's own checks are made here, on the tensors
+that stand for the call's (the comparisons become guards of the graph), and the sub-ops that the
+body is going to ask for are held, because dynamo cannot read how an op comes to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from tileops_core.call import dry, torch_private
+from tileops_core.call.admit import admit
+from tileops_core.call.binding import Entered
+from tileops_core.call.compose import Tensors, effects_of
+from tileops_core.call.frames import Frame
+from tileops_core.call.pipeline import unserved
+from tileops_core.call.state import CalledOp
+from tileops_core.call.writes import check_out
+from tileops_core.errors import TileOpsError
+from tileops_core.kernels.call_spec import CallSpec
+from tileops_core.tensor_spec import TensorSpec
+
+
+def read_ahead(context: Any) -> None:
+    """Check a call that dynamo reads, and hold its sub-ops.
+
+    Args:
+        context: dynamo's view of the frame of ``traced``, the generated function.
+
+    Raises:
+        TorchRuntimeError: dynamo's error, with the words of ours: the call is refused.
+        RestartAnalysis: dynamo's: it may have looked at what was held before. It starts anew.
+    """
+    op: CalledOp | None = torch_private.read_local(context, "self")
+    if op is None:
+        return
+    names = [t.name for t in op._plan.signature.inputs]
+    inputs = tuple(torch_private.read_local(context, name) for name in names)
+    takes_out = op._plan.signature.out_buffer is not None
+    out = torch_private.read_local(context, "out") if takes_out else None
+    try:
+        _check(op, inputs, out)
+    except TileOpsError as error:
+        torch_private.refuse_graph(error)
+    # What an op holds is part of what dynamo guards, and equal ops are to share a graph.
+    for equal in _equals(op):
+        if _hold(equal, inputs, out) and equal is op:
+            torch_private.read_again(f"{op._plan.op} holds sub-ops that it did not hold before")
+
+
+def _equals(op: CalledOp) -> list[CalledOp]:
+    """The living ops with the same key; the op itself comes last."""
+    equals = getattr(op._construction.anchor, "equals", None) or {}
+    return [*(equal for equal in list(equals.values()) if equal is not op), op]
+
+
+def _check(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> None:
+    plan, statics = op._plan, op._construction.statics
+    admit(plan, inputs, out)
+    facts = plan.check(statics, *inputs)
+    if out is not None:
+        check_out(plan, plan.outputs(statics, facts), facts, out)
+
+
+def _hold(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> bool:
+    """Hold what a call's body will ask for, and tell whether anything was not held before.
+
+    A body that needs data, or whose sizes nobody knows, holds what it does before that.
+    """
+    specs = [_spec(x) for x in (*inputs, out)]
+    if any(spec is None for spec, x in zip(specs, (*inputs, out), strict=True) if x is not None):
+        return False
+    before = _count(op)
+    # Whatever fails, dynamo meets it next, in the body, and tells it with the line.
+    with suppress(Exception), torch_private.ordinary_state(), dry.stand_ins(op, specs) as given:
+        Holding().call(op, given[:-1], given[-1])
+    return _count(op) > before
+
+
+def _spec(tensor: torch.Tensor | None) -> TensorSpec | None:
+    """The type of a tensor as it is in the call that dynamo has at hand; asks for no guard."""
+    if tensor is None:
+        return None
+    sizes = [torch_private.size_at_hand(size) for size in tensor.shape]
+    known = tuple(size for size in sizes if size is not None)
+    return TensorSpec(tensor.device, tensor.dtype, known) if len(known) == len(sizes) else None
+
+
+def _count(op: Any) -> int:
+    held: Sequence[Any] = op.held_delegates()
+    return sum(1 + _count(sub_op) for sub_op in held)
+
+
+class Holding:
+    """Runs the bodies of composites for what they hold; selects and builds nothing."""
+
+    def call(self, op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
+        """Hold what a composite's body asks for; the result has no data."""
+        with dry.within(op, self) as frame:
+            return self._hold(op, frame, inputs, out)
+
+    def kernel_for(self, op: CalledOp, entered: Entered, interface: str, call: CallSpec) -> Any:
+        """Stands for the kernel."""
+        return dry.unrunnable
+
+    def _hold(self, op: CalledOp, frame: Frame, inputs: Tensors, out: torch.Tensor | None) -> Any:
+        plan, statics = op._plan, op._construction.statics
+        facts = plan.check(statics, *inputs)
+        outputs = plan.outputs(statics, facts)
+        effects = effects_of(plan, plan.written(statics, facts), out is not None)
+        if plan.composite and op._binding.builder is None and not _runs_strangers_code(op):
+            dry.run_body(op, frame, op._binding, inputs, out)
+        return unserved(op, facts, outputs, effects, inputs, out)
+
+
+def _runs_strangers_code(op: Any) -> bool:
+    """Whether the body calls objects given at construction that are no ops.
+
+    They may talk to other processes, which do not expect a call that is none.
+    """
+    given = [getattr(op, name) for name in op.injected_parameters]
+    return any(value is not None and not hasattr(value, "held_delegates") for value in given)
