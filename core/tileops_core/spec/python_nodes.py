@@ -16,7 +16,7 @@ from tileops_core.spans import Span
 from tileops_core.spec.problems import Problems
 from tileops_core.spec.yaml_nodes import MAX_DEPTH, AnyNode, Mapping, Scalar, Sequence
 
-_MAX_VALUES = 2**17
+_MAX_VALUES = 1 << 15
 _MAX_SHOWN = 6
 _MAX_INT = 2**63
 _PLAIN = "an entry has text, numbers, true and false, null, lists, and mappings with text as keys"
