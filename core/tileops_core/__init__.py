@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tileops_core.arrival import define_operators
+from tileops_core.collector import rare_collection
 
 if TYPE_CHECKING:
     from tileops_core import backend, errors, interfaces, kernels, ops
@@ -67,7 +68,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that importing the package stays cheap."""
     if name in _HOMES:
-        value = getattr(import_module(f"tileops_core.{_HOMES[name]}"), name)
+        with rare_collection():
+            value = getattr(import_module(f"tileops_core.{_HOMES[name]}"), name)
     elif name == "load_failures":
         value = import_module("tileops_core.backend.registry").REGISTRY.load_failures
     elif name in __all__:
@@ -86,4 +88,5 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__doc__", "__file__", "__name__", "__path__", "__version__"])
 
 
-define_operators()
+with rare_collection():
+    define_operators()

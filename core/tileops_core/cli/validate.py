@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import json
 import os
@@ -72,7 +71,7 @@ def validate(
     form = "json" if as_json else form
     if word is not None:
         return _explain(word, form)
-    with _rare_collection(), _progress(form) as progress:
+    with _progress(form) as progress:
         report = find(paths or None, code=not no_code, progress=progress)
     if form == "json":
         _print_json(report)
@@ -96,17 +95,6 @@ def _explain(word: str, form: str) -> int:
     else:
         print_json({"word": word, "means": list(map(attrs.asdict, topics_named(word)))})
     return 0
-
-
-@contextmanager
-def _rare_collection() -> Iterator[None]:
-    """Look for garbage in cycles less often: there is hardly any, and much to look through."""
-    usual = gc.get_threshold()
-    gc.set_threshold(100_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from tileops_core.collector import rare_collection
 from tileops_core.ops._index import FAMILIES, OPS
 from tileops_core.ops._missing import install, sentence
 from tileops_core.suggest import did_you_mean
@@ -19,9 +20,11 @@ __all__ = [*OPS, *FAMILIES]
 def __getattr__(name: str) -> Any:
     """An op, or a family's module, imported at its first use."""
     if name in OPS:
-        value = getattr(import_module(f"{__name__}.{OPS[name]}"), name)
+        with rare_collection():
+            value = getattr(import_module(f"{__name__}.{OPS[name]}"), name)
     elif name in FAMILIES:
-        return import_module(f"{__name__}.{name}")
+        with rare_collection():
+            return import_module(f"{__name__}.{name}")
     else:
         unknown = f"module {__name__!r} has no op {name!r}{did_you_mean(name, __all__)}"
         raise AttributeError((None if name.startswith("_") else sentence(name)) or unknown)

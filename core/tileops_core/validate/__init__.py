@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from tileops_core.collector import rare_collection
 from tileops_core.spec.catalogue import known_ops, load_spec_from
 from tileops_core.spec.entries import Spec
 from tileops_core.validate.entry_checks import check_entry
@@ -50,7 +51,11 @@ def validate(
         TypeError: a class that states no entry.
         ValueError: an empty list of paths.
     """
-    sources = None if paths is None else _listed(paths)
+    with rare_collection():
+        return _find(None if paths is None else _listed(paths), code, progress)
+
+
+def _find(sources: list[Source] | None, code: bool, progress: Progress | None) -> Report:
     if sources is None or code:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what fails is noted in the report
