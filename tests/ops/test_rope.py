@@ -99,10 +99,10 @@ X, AT = torch.ones(2, 1, 6), torch.tensor([0, 1])
         ("RoPEFwdOp", {"rope_layout": "gptj"}, (torch.ones(2, 4),), "rope_layout"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 0}, (X, AT), "max_position"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2**31 + 1}, (X, AT), "max_position"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 3}, (X, AT), "R % 2"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 0}, (X, AT), "R > 0"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 8}, (X, AT), "R <= D"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X[..., :5], AT), "R % 2"),
+        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 3}, (X, AT), "rotary_dim.value % 2"),
+        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 0}, (X, AT), "rotary_dim.value > 0"),
+        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 8}, (X, AT), "rotary_dim.value <= D"),
+        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X[..., :5], AT), "D % 2"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X, AT.float()), "positions has dtype"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X, AT.short()), "positions has dtype"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X, AT[:1]), "positions has"),
@@ -237,7 +237,7 @@ def test_what_the_entry_of_long_rope_excludes_is_refused_at_construction(params,
         ops.LongRoPEFwdOp(**params)
 
 
-@pytest.mark.parametrize(("width", "match"), [(6, r"rescale_factors .*\(4,\)"), (7, "D % 2")])
+@pytest.mark.parametrize(("width", "match"), [(6, r"rescale_factors .*\(4,\)"), (9, "D % 2")])
 def test_a_width_that_the_factors_do_not_fit_is_refused_at_the_call(width, match):
     op = ops.LongRoPEFwdOp(rescale_factors=FACTORS)
     with pytest.raises(SignatureError, match=f"LongRoPEFwdOp: .*{match}"):
