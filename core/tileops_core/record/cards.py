@@ -77,7 +77,8 @@ CARDS: tuple[DeviceProfile, ...] = (
         4800 * _G,
         _HOPPER_SXM,
         "NVIDIA H200 Tensor Core GPU Datasheet, H200 SXM (memory; its rates are H100 "
-        "SXM5's, here those of that whitepaper); dense, boost clock: vectors 1980 MHz, matrices 1830 MHz",
+        "SXM5's, here those of that whitepaper); dense, boost clock: vectors 1980 MHz, matrices "
+        "1830 MHz",
         ("h200",),
     ),
     DeviceProfile(
