@@ -309,7 +309,7 @@ def test_an_op_that_holds_a_tensor_works_in_graphs_while_it_lives():
         key, x = op._key, torch.ones(5, 8)
         assert whole(op)(x).shape == (5, 8)
         assert torch.equal(seen.named["rescale_factors"], factors)
-        run = torch.ops.tileops_external.hard_long_rope_fwd
+        run = torch.ops.tileops_external.hard_rescaled_rope_fwd
         del op
         torch._dynamo.reset()
         gc.collect()
