@@ -118,3 +118,10 @@ def test_where_the_contract_rounds_the_value_does_and_terms_are_measured_without
     one, other = arguments.inputs
     assert torch.equal(due.outputs[0].value, (one + other).double())
     assert (due.outputs[0].allowed >= 2.0**-9 * one.double().abs()).all()
+
+
+def test_an_oracle_without_inputs_is_asked_on_the_cpu_in_float64():
+    arguments, due = exact("AlibiFwdOp", call_of("AlibiFwdOp"), device="meta")
+    assert arguments.params["device"].type == "meta"
+    assert due.outputs[0].value.device.type == "cpu"
+    assert due.outputs[0].value.dtype is torch.float64

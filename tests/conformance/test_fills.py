@@ -18,7 +18,8 @@ def test_the_table_speaks_of_inputs_that_there_are(fill):
         ops = [
             op
             for op, signature in SIGNATURES.items()
-            if fnmatchcase(op, fill.ops) and name in {t.name for t in signature.inputs}
+            if fnmatchcase(op, fill.ops)
+            and name in {t.name for t in (*signature.inputs, *signature.construction_tensors)}
         ]
         assert any(fills.fill_of(op, name) is fill.draw for op in ops), name
     assert fill.why

@@ -85,3 +85,13 @@ def test_copies_are_dense_and_their_own():
     assert torch.equal(copy, arguments.inputs[0])
     assert not copy.is_neg()
     assert attrs.asdict(arguments)["params"] == {}
+
+
+def test_a_parameter_that_states_a_device_states_the_call_s():
+    assert make(first_call("AlibiFwdOp"), device="meta").params["device"].type == "meta"
+
+
+def test_a_tensor_given_at_construction_is_made_of_what_the_op_divides_by():
+    factors = make(first_call("LongRoPEFwdOp")).params["rescale_factors"]
+    assert factors.shape == (12,)
+    assert (factors.abs() >= 1).all()

@@ -291,7 +291,7 @@ def test_an_infinite_default_is_infinite():
 
 
 def test_an_op_without_inputs_is_where_its_parameter_says():
-    with answering("AlibiFwdOp", seq_len=4, num_heads=2, dtype="float16", device="cpu") as (op, _):
+    with answering("BiasesFwdOp", seq_len=4, num_heads=2, dtype="float16", device="cpu") as (op, _):
         result = op()
         assert (result.shape, result.dtype, result.device.type) == ((2, 4, 4), F16, "cpu")
 
@@ -306,18 +306,18 @@ def test_a_refinement_runs_over_several_parameters():
 
 def test_a_builder_gets_the_spec_of_a_tensor_and_its_kernel_the_tensor_by_name():
     factors = torch.arange(1.0, 5.0)
-    with answering("LongRoPEFwdOp", rescale_factors=factors) as (op, answer):
+    with answering("RescaledRoPEFwdOp", rescale_factors=factors) as (op, answer):
         assert op(of(5, 8)).shape == (5, 8)
         assert answer.params["rescale_factors"] == TensorSpec.of(factors)
         assert torch.equal(answer.named["rescale_factors"], factors)
-    with answering("LongRoPEFwdOp") as (op, answer):
+    with answering("RescaledRoPEFwdOp") as (op, answer):
         op(of(5, 8))
         assert answer.params["rescale_factors"] is answer.named["rescale_factors"] is None
 
 
 def test_a_tensor_is_copied_at_construction():
     factors = torch.nn.Parameter(torch.arange(1.0, 5.0))
-    with answering("LongRoPEFwdOp", rescale_factors=factors) as (op, answer):
+    with answering("RescaledRoPEFwdOp", rescale_factors=factors) as (op, answer):
         with torch.no_grad():
             factors.zero_()
         op(of(5, 8))
@@ -341,16 +341,16 @@ def test_a_tensor_is_copied_at_construction():
 )
 def test_what_construction_can_tell_of_a_tensor_it_checks(factors, message):
     with pytest.raises(SignatureError, match=re.escape(message)):
-        op_class("LongRoPEFwdOp")(rescale_factors=factors)
+        op_class("RescaledRoPEFwdOp")(rescale_factors=factors)
 
 
 def test_what_only_a_call_can_tell_of_a_tensor_is_checked_there():
-    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
+    with answering("RescaledRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
         refused("rescale_factors has shape (4,), the signature says [D // 2] = (3,)", op, of(5, 6))
 
 
 def test_a_tensor_given_at_construction_is_part_of_the_record():
-    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
+    with answering("RescaledRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
         op(of(5, 8))
         record = op.last_call
         assert record.tensors["rescale_factors"] == ((4,), F32)
@@ -362,20 +362,20 @@ def test_a_tensor_given_at_construction_is_part_of_the_record():
 
 
 def test_an_op_shows_of_a_tensor_what_it_is():
-    shown = repr(op_class("LongRoPEFwdOp")(rescale_factors=torch.ones(4)))
+    shown = repr(op_class("RescaledRoPEFwdOp")(rescale_factors=torch.ones(4)))
     assert "rescale_factors=<float32[4]>" in shown
 
 
 def test_no_two_instances_with_a_tensor_share_a_key():
     factors = torch.ones(4)
-    make = op_class("LongRoPEFwdOp")
+    make = op_class("RescaledRoPEFwdOp")
     keys = {make(rescale_factors=factors)._key for _ in range(3)}
     assert len(keys) == 3
     assert make()._key == make()._key
 
 
 def test_a_copy_has_a_tensor_of_its_own():
-    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
+    with answering("RescaledRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
         for again in (copy.deepcopy(op), pickle.loads(pickle.dumps(op))):
             assert torch.equal(again.rescale_factors, op.rescale_factors)
             assert again.rescale_factors.data_ptr() != op.rescale_factors.data_ptr()

@@ -305,23 +305,23 @@ def test_an_op_that_holds_a_tensor_works_in_graphs_while_it_lives():
     from hard_ops import answering
 
     factors = torch.arange(1.0, 5.0)
-    with answering("LongRoPEFwdOp", rescale_factors=factors) as (op, seen):
+    with answering("RescaledRoPEFwdOp", rescale_factors=factors) as (op, seen):
         key, x = op._key, torch.ones(5, 8)
         assert whole(op)(x).shape == (5, 8)
         assert torch.equal(seen.named["rescale_factors"], factors)
-        run = torch.ops.tileops_external.hard_long_rope_fwd
+        run = torch.ops.tileops_external.hard_rescaled_rope_fwd
         del op
         torch._dynamo.reset()
         gc.collect()
         assert hosts.known_host(key) is None
-        with pytest.raises(StaleGraphError, match=r"LongRoPEFwdOp: .*Tensor of its own"):
+        with pytest.raises(StaleGraphError, match=r"RescaledRoPEFwdOp: .*Tensor of its own"):
             run(key, x)
 
 
 def test_equal_ops_that_hold_tensors_have_graphs_of_their_own():
     from hard_ops import answering
 
-    with answering("LongRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
+    with answering("RescaledRoPEFwdOp", rescale_factors=torch.ones(4)) as (op, _):
         compiled = whole(lambda op, x: op(x))
         for each in (op, type(op)(rescale_factors=torch.ones(4), target="acme"), op):
             compiled(each, torch.ones(5, 8))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from tileops_core import TensorSpec, ops
 from tileops_core.interfaces.attention import GQADenseCall
-from tileops_core.interfaces.elementwise import ElementwiseCall
+from tileops_core.interfaces.elementwise import ElementwiseCall, GenerativeCall
 from tileops_core.interfaces.gemm import BMMCall, GEMMCall
 from tileops_core.interfaces.norm import (
     FusedAddLayerNormCall,
@@ -16,7 +18,7 @@ from tileops_core.interfaces.norm import (
     RMSNormCall,
 )
 from tileops_core.interfaces.reduction import ArgreduceCall, ReduceCall, ScanCall, SoftmaxCall
-from tileops_core.interfaces.rope import RoPECall, RoPENeoxPositionIdsCall
+from tileops_core.interfaces.rope import LongRoPECall, RoPECall, RoPENeoxPositionIdsCall
 
 CPU = torch.device("cpu")
 F16, F32 = torch.float16, torch.float32
@@ -143,6 +145,26 @@ def test_rope_states_pairs_width_and_base():
     shape = (2, 5, 3, 6)
     expected = RoPECall(CPU, F16, shape, layout="interleaved", rotary_dim=6, base=500.0)
     assert ops.RoPEFwdOp("interleaved", "2d", 500.0).call_spec(spec(*shape)) == expected
+
+
+@pytest.mark.parametrize(
+    ("longest", "trained", "amplitude"),
+    [(4096, 4096, 1.0), (512, 4096, 1.0), (131072, 4096, math.sqrt(17 / 12)), (1, 1, 1.0)],
+)
+def test_long_rope_states_its_amplitude_and_what_its_factors_are(longest, trained, amplitude):
+    for factors in (None, torch.ones(3, dtype=torch.bfloat16)):
+        op = ops.LongRoPEFwdOp("1d", 500.0, factors, longest, trained)
+        call = op.call_spec(spec(5, 6))
+        dtype = None if factors is None else factors.dtype
+        assert call == LongRoPECall(CPU, F16, (5, 6), 6, 500.0, call.amplitude, dtype)
+        assert call.amplitude == pytest.approx(amplitude, rel=1e-15)
+
+
+def test_a_tensor_without_inputs_is_stated_by_name_type_and_place():
+    biases = ops.AlibiFwdOp(seq_len=5, num_heads=3, out_dtype="float16", device="cpu")
+    assert biases.call_spec() == GenerativeCall(CPU, "alibi", F16, (3, 5, 5))
+    encoding = ops.SinusoidalFwdOp(seq_len=5, d_model=3, device="meta")
+    assert encoding.call_spec() == GenerativeCall("meta", "sinusoidal", F32, (5, 3))
 
 
 @pytest.mark.parametrize(("rotary_dim", "turned"), [(None, 8), (6, 6)])

@@ -63,7 +63,7 @@ LOGITS, BIAS = torch.zeros(2, 8), torch.zeros(8)
 @pytest.mark.parametrize(
     ("params", "inputs", "match"),
     [
-        ({"top_k": 0}, (LOGITS,), "0 < top_k"),
+        ({"top_k": 0}, (LOGITS,), "top_k > 0"),
         ({"top_k": 9}, (LOGITS,), "top_k <= E"),
         ({"top_k": 2}, (LOGITS, BIAS), "scoring_func == 'sigmoid'"),
         ({"top_k": 2, "num_expert_group": 3}, (LOGITS,), "E % num_expert_group"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -97,10 +99,25 @@ X, AT = torch.ones(2, 1, 6), torch.tensor([0, 1])
         ("RoPEFwdOp", {"rope_layout": "gptj"}, (torch.ones(2, 4),), "rope_layout"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 0}, (X, AT), "max_position"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2**31 + 1}, (X, AT), "max_position"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 3}, (X, AT), "R % 2"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 0}, (X, AT), "R > 0"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2, "rotary_dim": 8}, (X, AT), "R <= D"),
-        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X[..., :5], AT), "R % 2"),
+        (
+            "RoPENeoxPositionIdsFwdOp",
+            {"max_position": 2, "rotary_dim": 3},
+            (X, AT),
+            "value % 2",
+        ),
+        (
+            "RoPENeoxPositionIdsFwdOp",
+            {"max_position": 2, "rotary_dim": 0},
+            (X, AT),
+            "value > 0",
+        ),
+        (
+            "RoPENeoxPositionIdsFwdOp",
+            {"max_position": 2, "rotary_dim": 8},
+            (X, AT),
+            "value <= D",
+        ),
+        ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X[..., :5], AT), "D % 2"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X, AT.float()), "positions has dtype"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X, AT.short()), "positions has dtype"),
         ("RoPENeoxPositionIdsFwdOp", {"max_position": 2}, (X, AT[:1]), "positions has"),
@@ -145,3 +162,122 @@ def test_strided_expanded_and_shifted_tokens_are_read_right(layout):
     ):
         torch.testing.assert_close(op(view), expected)
     torch.testing.assert_close(op(x[:1].expand(x.shape)), op(x[:1].repeat(2, 1, 1, 1)))
+
+
+# -- angles that factors given at construction rescale ----------------------------------------
+
+
+FACTORS = torch.tensor([1.0, 1.25, 4.0, 64.0])
+
+
+def long_rope(x, factors, amplitude):
+    """``[S, D]`` in float64, by complex numbers."""
+    half = x.shape[1] // 2
+    rates = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half) / factors.double()
+    angles = torch.arange(x.shape[0], dtype=torch.float64)[:, None] * rates
+    pairs = torch.complex(x[:, :half].double(), x[:, half:].double())
+    turned = pairs * torch.polar(torch.full_like(angles, amplitude), angles)
+    return torch.cat((turned.real, turned.imag), -1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("factors_dtype", DTYPES, ids=str)
+def test_factors_slow_their_pairs_down(dtype, factors_dtype):
+    x, factors = torch.randn(300, 8).to(dtype), FACTORS.to(factors_dtype)
+    op = ops.LongRoPEFwdOp(rescale_factors=factors, max_position=131072)
+    expected = long_rope(x, factors, math.sqrt(17 / 12))
+    # One rounding, and those of the terms in float32.
+    atol = 2.0**-20
+    torch.testing.assert_close(op(x).double(), expected, rtol=torch.finfo(dtype).eps, atol=atol)
+
+
+def test_heads_are_turned_like_single_ones():
+    x = torch.randn(2, 5, 3, 8)
+    op = ops.LongRoPEFwdOp("2d", rescale_factors=FACTORS)
+    alone = ops.LongRoPEFwdOp(rescale_factors=FACTORS)
+    for batch, head in ((0, 0), (1, 2)):
+        torch.testing.assert_close(op(x)[batch, :, head], alone(x[batch, :, head]))
+
+
+@pytest.mark.parametrize(
+    "factors",
+    [
+        FACTORS.repeat_interleave(2)[::2],
+        torch.cat((torch.zeros(1), FACTORS))[1:],
+        FACTORS[:, None][:, 0],
+    ],
+    ids=["strided", "shifted", "view"],
+)
+def test_factors_may_lie_anywhere_in_memory(factors):
+    x = torch.randn(5, 8)
+    expected = ops.LongRoPEFwdOp(rescale_factors=FACTORS)(x)
+    assert torch.equal(ops.LongRoPEFwdOp(rescale_factors=factors)(x), expected)
+
+
+def test_factors_that_are_written_after_construction_change_nothing():
+    x, factors = torch.randn(5, 8), FACTORS.clone()
+    op = ops.LongRoPEFwdOp(rescale_factors=factors)
+    factors.zero_()
+    assert torch.equal(op(x), ops.LongRoPEFwdOp(rescale_factors=FACTORS)(x))
+    factors.fill_(7)
+    assert torch.equal(op(torch.cat((x, x)))[:5], op(x))
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.0, math.nan])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_factor_that_gives_no_angle_is_refused_at_construction(bad, dtype):
+    factors = torch.tensor([1.0, 2.0, bad, bad]).to(dtype)
+    match = rf"LongRoPEFwdOp: rescale_factors holds {bad} at index 2"
+    with pytest.raises(SignatureError, match=match) as told:
+        ops.LongRoPEFwdOp(rescale_factors=factors)
+    assert told.value.tensor == "rescale_factors"
+
+
+@pytest.mark.parametrize(
+    ("params", "match"),
+    [
+        ({"rescale_factors": torch.ones(4).int()}, "rescale_factors has dtype int32"),
+        ({"rescale_factors": torch.ones(4).double()}, "rescale_factors has dtype float64"),
+        ({"rescale_factors": torch.ones(2, 2)}, "rescale_factors has 2 axes"),
+        ({"rescale_factors": [1.0]}, "rescale_factors must be a torch.Tensor or None"),
+        ({"base": 0.0}, "base > 0"),
+        ({"max_position": 0}, "max_position > 0"),
+        ({"original_max_position": 0}, "original_max_position > 0"),
+        ({"original_max_position": 1}, "original_max_position > 1"),
+        ({"input_layout": "3d"}, "input_layout must be one of '1d', '2d'"),
+    ],
+)
+def test_what_the_entry_of_long_rope_excludes_is_refused_at_construction(params, match):
+    with pytest.raises(SignatureError, match=f"LongRoPEFwdOp: .*{match}"):
+        ops.LongRoPEFwdOp(**params)
+
+
+@pytest.mark.parametrize(("width", "match"), [(6, r"rescale_factors .*\(4,\)"), (9, "D % 2")])
+def test_a_width_that_the_factors_do_not_fit_is_refused_at_the_call(width, match):
+    op = ops.LongRoPEFwdOp(rescale_factors=FACTORS)
+    with pytest.raises(SignatureError, match=f"LongRoPEFwdOp: .*{match}"):
+        op(torch.ones(3, width))
+    assert op(torch.ones(3, 8)).shape == (3, 8)
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (0, 3, 2, 8), (2, 0, 3, 8), (2, 3, 0, 8)])
+def test_no_tokens_are_turned_to_none(shape):
+    op = ops.LongRoPEFwdOp("1d" if len(shape) == 2 else "2d", rescale_factors=FACTORS)
+    assert op(torch.empty(shape)).shape == shape
+
+
+def test_copies_hold_factors_of_their_own():
+    x, op = torch.randn(5, 8), ops.LongRoPEFwdOp(rescale_factors=FACTORS)
+    for again in (copy.copy(op), copy.deepcopy(op), pickle.loads(pickle.dumps(op))):
+        assert torch.equal(again(x), op(x))
+
+
+def test_ops_with_other_factors_keep_apart_in_one_graph():
+    x = torch.randn(5, 8)
+    one, two = ops.LongRoPEFwdOp(rescale_factors=FACTORS), ops.LongRoPEFwdOp()
+    three = ops.LongRoPEFwdOp(rescale_factors=FACTORS * 2)
+    compiled = torch.compile(
+        lambda x: (one(x), two(x), three(x)), fullgraph=True, backend="aot_eager"
+    )
+    for result, op in zip(compiled(x), (one, two, three), strict=True):
+        assert torch.equal(result, op(x))

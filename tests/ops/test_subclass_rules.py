@@ -10,7 +10,7 @@ from subclass_rules import faults_of, left_on
 from tileops_core import Op, ops
 from tileops_core.cli.calls import call_of_case
 from tileops_core.cli.survey import Survey
-from tileops_core.conformance.inputs import made
+from tileops_core.conformance.inputs import made, make
 from tileops_core.kernels import Kernel
 from tileops_core.ops import ReLUFwdOp, RMSNormFwdOp
 from tileops_core.signature.workload import cases
@@ -33,7 +33,8 @@ def seen():
 def test_a_call_leaves_nothing_on_an_instance(name, seen):
     signature = getattr(ops, name)._plan.signature
     case = next(cases(signature)).scaled(5000)
-    op = call_of_case(seen, name, case, "reference", "cpu").op
+    given = make(case.instance).params
+    op = call_of_case(seen, name, case, "reference", "cpu", given).op
     before = dict(vars(op))
     for inputs in (made(case), made(case)):
         called(signature, op, inputs)

@@ -330,12 +330,14 @@ def test_names_of_statics_and_facts(op):
     made = plan_of(op)
     signature = made.signature
     construction = [x.name for x in signature.lets if x.phase == "construction"]
-    assert made.static_names == (*(p.name for p in signature.params), *construction)
+    settled = [t.dtype_text for t in signature.construction_tensors]
+    names = (*(p.name for p in signature.params), *settled, *construction)
+    assert made.static_names == names
     assert made.fact_names[0] == "_device"
     optional_ones = [f"_has_{t.name}" for t in signature.inputs if t.optional is not False]
     assert list(made.fact_names[1 : 1 + len(optional_ones)]) == optional_ones
     rest = {x.name for x in signature.lets if x.phase == "call"}
-    rest |= {index.name for index in signature.indices if not index.row_only}
+    rest |= {index.name for index in signature.indices if not index.row_only} - {*settled}
     assert set(made.fact_names[1 + len(optional_ones) :]) == rest
     assert len(set(made.fact_names)) == len(made.fact_names)
 

@@ -70,6 +70,92 @@ def test_matrices_are_never_slower_than_vectors_and_half_the_bits_never_slower(c
     assert len(sixteen) == 1
 
 
+SHEET = 0.02
+"""Relative: sheets print two or three digits, and some of them the double of a rounded half."""
+
+
+def ratio(card, one, other):
+    """How much faster a unit is than another; None where the card lacks one of them."""
+    if one not in card.peaks or other not in card.peaks:
+        return None
+    return card.peaks[one] / card.peaks[other]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+@pytest.mark.parametrize(
+    ("one", "other", "times"),
+    [
+        ("fp16", "bf16", 1),
+        ("bf16", "tf32", 2),
+        ("fp8", "fp16", 2),
+        ("fp4", "fp8", 2),
+        ("int8", "fp16", 2),
+    ],
+)
+def test_matrices_of_half_the_bits_are_twice_as_fast(card, one, other, times):
+    if (card.name, one) == ("rtx-4090", "int8"):
+        times = 4  # float32 sums at half the rate, which sums of ints are not
+    found = ratio(card, f"tensor_core.{one}", f"tensor_core.{other}")
+    assert found is None or found == pytest.approx(times, rel=SHEET)
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+def test_vectors_of_float64_are_half_as_fast_as_of_float32(card):
+    found = ratio(card, DEFAULT_KEY, "cuda_core.fp64")
+    assert found is None or found == pytest.approx(2, rel=0.03)
+
+
+# What a card consists of: multiprocessors (compute units of MI300X), and of each per clock the
+# operations of float32 vectors and of float16 matrices; then the clocks of both in MHz.
+PARTS = {
+    "h100-sxm": (132, 256, 4096, 1980, 1830),
+    "h100-pcie": (114, 256, 4096, 1755, 1620),
+    "h200-sxm": (132, 256, 4096, 1980, 1830),
+    "a100-sxm-80gb": (108, 128, 2048, 1410, 1410),
+    "a100-pcie-80gb": (108, 128, 2048, 1410, 1410),
+    "a100-40gb": (108, 128, 2048, 1410, 1410),
+    "l40s": (142, 256, 1024, 2520, 2520),
+    "l4": (58, 256, 1024, 2040, 2040),
+    "rtx-4090": (128, 256, 512, 2520, 2520),
+    "v100-sxm2": (80, 128, 1024, 1530, 1530),
+    "mi300x": (304, 256, 2048, 2100, 2100),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_rates_are_those_of_the_parts_of_a_card_at_its_clock(name):
+    units, vector, matrix, vector_clock, matrix_clock = PARTS[name]
+    card = card_named(name)
+    rates = card.peaks[DEFAULT_KEY], card.peaks["tensor_core.fp16"]
+    due = units * vector * vector_clock * 1e6, units * matrix * matrix_clock * 1e6
+    assert rates == pytest.approx(due, rel=0.005)
+    assert all(f"{clock} MHz" in card.source for clock in (vector_clock, matrix_clock))
+
+
+# The width of a card's memory in bits, and bits per second of each of them, where makers state it.
+MEMORY = {
+    "a100-40gb": (5120, 2.43e9),
+    "b200": (8192, 8e9),
+    "l40s": (384, 18e9),
+    "l4": (192, 12.5e9),
+    "rtx-4090": (384, 21e9),
+    "v100-sxm2": (4096, 1.752e9),
+    "mi300x": (8192, 5.2e9),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_memory_is_as_fast_as_its_pins(name):
+    width, rate = MEMORY[name]
+    assert card_named(name).bandwidth == pytest.approx(width / 8 * rate, rel=0.025)
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
+def test_a_source_says_that_rates_are_dense_and_at_which_clock(card):
+    assert "dense" in card.source
+    assert "clock" in card.source
+
+
 def test_names_are_one_cards():
     assert len({card.name for card in CARDS}) == len(CARDS)
     parts = [part for card in CARDS for part in card.device_names]

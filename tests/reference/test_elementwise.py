@@ -9,11 +9,13 @@ import torch
 
 from tileops_reference.functions.elementwise import (
     add,
+    alibi,
     gelu,
     gelu_and_mul,
     mul,
     relu,
     silu_and_mul,
+    sinusoidal,
     tanh,
 )
 
@@ -193,3 +195,61 @@ def test_a_gate_or_value_of_nan_spoils_its_own_element(name):
 def test_gated_activations_of_nothing_are_nothing(name, shape):
     function, params, _ = GATED[name]
     assert function(torch.empty(shape), **params).shape == (shape[0], shape[1] // 2)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
+@pytest.mark.parametrize(("length", "heads"), [(1, 1), (7, 3), (5, 8), (37, 12), (700, 1)])
+def test_biases_are_the_formula_rounded_once(length, heads, dtype):
+    result = alibi(seq_len=length, num_heads=heads, out_dtype=dtype, device="cpu")
+    expected = torch.tensor(
+        [
+            [[-(2.0 ** (-8 * (h + 1) / heads)) * abs(i - j) for j in range(length)] for i in rows]
+            for h, rows in ((h, range(length)) for h in range(heads))
+        ],
+        dtype=torch.float64,
+    )
+    assert result.is_contiguous()
+    torch.testing.assert_close(result, expected.to(dtype), rtol=2**-50, atol=0)
+
+
+def test_the_bias_of_the_diagonal_is_no_negative_zero():
+    result = alibi(seq_len=3, num_heads=2, out_dtype=torch.float32, device="cpu")
+    assert not result.signbit().diagonal(dim1=1, dim2=2).any()
+
+
+def test_slopes_halve_where_eight_heads_have_them():
+    result = alibi(seq_len=2, num_heads=8, out_dtype=torch.float32, device="cpu")
+    assert result[:, 0, 1].tolist() == [-(2.0**-h) for h in range(1, 9)]
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.float64], ids=str)
+@pytest.mark.parametrize(("length", "width"), [(1, 1), (2, 3), (7, 8), (700, 5), (3, 31)])
+def test_a_position_encoding_is_the_formula_rounded_once(length, width, dtype):
+    result = sinusoidal(seq_len=length, d_model=width, out_dtype=dtype, device="cpu")
+    expected = torch.tensor(
+        [
+            [
+                (math.cos if c % 2 else math.sin)(p / 10000 ** (2 * (c // 2) / width))
+                for c in range(width)
+            ]
+            for p in range(length)
+        ],
+        dtype=torch.float64,
+    )
+    assert result.is_contiguous()
+    info = torch.finfo(dtype)
+    # Of the angle in float64 as many roundings as it has bits; else one, or half of a subnormal.
+    atol = 2.0**-43 if dtype is torch.float64 else info.tiny * info.eps
+    torch.testing.assert_close(result.double(), expected, rtol=info.eps / 2 * 1.001, atol=atol)
+
+
+def test_an_encoding_of_odd_width_ends_in_a_sine():
+    """POS-02."""
+    result = sinusoidal(seq_len=2, d_model=3, out_dtype=torch.float32, device="cpu")
+    expected = torch.tensor([[0, 1, 0], [0.8415, 0.5403, 0.0022]])
+    torch.testing.assert_close(result, expected, rtol=0, atol=5e-5)
+
+
+def test_a_far_position_has_its_exact_angle():
+    result = sinusoidal(seq_len=100_001, d_model=1, out_dtype=torch.float32, device="cpu")
+    assert result[-1, 0].item() == pytest.approx(math.sin(100_000), rel=1e-7)

@@ -79,10 +79,23 @@ def _by_position(x: Tensor, **params: Any) -> Tensor:
     return rope.rope_neox_position_ids(x, POSITIONS.to(x.device), **params)
 
 
-def _turned(x: Tensor, positions: Tensor, features: int, interleaved: bool = False) -> Tensor:
+FACTORS = torch.tensor([1.0, 1.5, -2.0, 10.0, 64.0], dtype=torch.float64)
+
+
+def _long_rope(x: Tensor, **params: Any) -> Tensor:
+    return rope.long_rope(x, rescale_factors=FACTORS, **params)
+
+
+def _turned(
+    x: Tensor,
+    positions: Tensor,
+    features: int,
+    interleaved: bool = False,
+    factors: Tensor | float = 1.0,
+) -> Tensor:
     """``x`` is ``[..., positions, heads, width]``; pairs by their complex product."""
     rates = [10000.0 ** (-2 * i / features) for i in range(features // 2)]
-    angles = positions.double()[:, None, None] * torch.tensor(rates, dtype=torch.float64)
+    angles = positions.double()[:, None, None] * torch.tensor(rates, dtype=torch.float64) / factors
     turn = torch.polar(torch.ones_like(angles), angles)
     pairs = x[..., :features].unflatten(-1, (-1, 2) if interleaved else (2, -1))
     axis = -1 if interleaved else -2
@@ -233,6 +246,14 @@ CASES = [
         lambda x: _turned(x, POSITIONS, 6),
         {"max_position": 10, "rotary_dim": 6},
         magnitude=lambda x: 2 * x.abs().amax(),
+    ),
+    Case(
+        "long_rope",
+        _long_rope,
+        ((2, 7, 3, 10),),
+        lambda x: _turned(x, torch.arange(7), 10, factors=FACTORS) * math.sqrt(1.5),
+        {"input_layout": "2d", "max_position": 512, "original_max_position": 64},
+        magnitude=lambda x: 4 * x.abs().amax(),
     ),
     Case(
         "rms_norm",

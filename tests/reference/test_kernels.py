@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tileops_core.interfaces.attention import GQADenseCall
-from tileops_core.interfaces.elementwise import ElementwiseCall
+from tileops_core.interfaces.elementwise import ElementwiseCall, GenerativeCall
 from tileops_core.interfaces.gemm import BMMCall, GEMMCall
 from tileops_core.interfaces.norm import (
     FusedAddLayerNormCall,
@@ -15,18 +15,21 @@ from tileops_core.interfaces.norm import (
     RMSNormCall,
 )
 from tileops_core.interfaces.reduction import ArgreduceCall, ReduceCall, ScanCall, SoftmaxCall
-from tileops_core.interfaces.rope import RoPECall, RoPENeoxPositionIdsCall
+from tileops_core.interfaces.rope import LongRoPECall, RoPECall, RoPENeoxPositionIdsCall
 from tileops_core.kernels import Kernel
 from tileops_reference import plugin
 from tileops_reference.functions import attention, elementwise, gemm, norm, reduction
+from tileops_reference.kernels import elementwise as kernels_elementwise
 from tileops_reference.kernels.attention import GQADenseReference
 from tileops_reference.kernels.elementwise import (
     AddReference,
+    AlibiReference,
     GELUAndMulReference,
     GELUReference,
     MulReference,
     ReLUReference,
     SiLUAndMulReference,
+    SinusoidalReference,
     TanhReference,
 )
 from tileops_reference.kernels.gemm import BMMReference, GEMMReference
@@ -43,7 +46,11 @@ from tileops_reference.kernels.reduction import (
     SoftmaxReference,
     SumReference,
 )
-from tileops_reference.kernels.rope import RoPENeoxPositionIdsReference, RoPEReference
+from tileops_reference.kernels.rope import (
+    LongRoPEReference,
+    RoPENeoxPositionIdsReference,
+    RoPEReference,
+)
 
 CPU = torch.device("cpu")
 F16, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
@@ -147,6 +154,11 @@ SAME_PROGRAM = [
         RoPENeoxPositionIdsReference,
         position_call(5, 3, 8),
         position_call(7, 2, 16, dtype=F16, positions=torch.int32),
+    ),
+    (
+        LongRoPEReference,
+        LongRoPECall(CPU, F16, (5, 8), 8, 10000.0, 1.5, F32),
+        LongRoPECall(CPU, F32, (2, 7, 3, 8), 8, 10000.0, 1.5, F32),
     ),
     (
         SoftmaxReference,
@@ -316,6 +328,40 @@ def test_attention():
         rope_layout="interleaved",
     )
     assert torch.equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel_type", "function", "shape"),
+    [(AlibiReference, "alibi", (3, 5, 5)), (SinusoidalReference, "sinusoidal", (5, 3))],
+)
+def test_a_tensor_without_inputs_has_one_entry_per_type_and_device(kernel_type, function, shape):
+    calls = [
+        GenerativeCall(device, function, dtype, (*shape[:1], length, *shape[2:]))
+        for device in ("cpu", "meta")
+        for dtype in (F16, F32)
+        for length in (5, 7)
+    ]
+    identities = [kernel_type.entry_for(call)[0] for call in calls]
+    assert len(set(identities)) == len(calls)
+
+
+def test_alibi():
+    entry = build(AlibiReference, GenerativeCall(CPU, "alibi", BF16, (3, 5, 5)))
+    expected = elementwise.alibi(seq_len=5, num_heads=3, out_dtype=BF16, device="cpu")
+    results = [entry.forward() for _ in range(2)]
+    assert all(torch.equal(result, expected) for result in results)
+    assert results[0].data_ptr() != results[1].data_ptr()
+
+
+@pytest.mark.parametrize("most", [1 << 20, 1])
+def test_a_sinusoidal_table_is_kept_where_it_is_small(most, monkeypatch):
+    monkeypatch.setattr(kernels_elementwise, "_MOST_BYTES", most)
+    entry = build(SinusoidalReference, GenerativeCall(CPU, "sinusoidal", F16, (5, 3)))
+    assert (entry.table is None) == (most == 1)
+    expected = elementwise.sinusoidal(seq_len=5, d_model=3, out_dtype=F16, device="cpu")
+    results = [entry.forward() for _ in range(2)]
+    assert all(torch.equal(result, expected) for result in results)
+    assert results[0].data_ptr() != results[1].data_ptr()
 
 
 def test_tanh():

@@ -9,6 +9,7 @@ import torch
 
 from tileops_core.interfaces.rope import PositionError
 from tileops_reference.functions.rope import (
+    long_rope,
     rope,
     rope_neox_position_ids,
     rotary_tables,
@@ -198,3 +199,49 @@ def test_tables_are_the_exact_functions_rounded_once():
         for row, position in zip(table.double().tolist(), positions.tolist(), strict=True):
             exact = [function(position * 10000.0 ** (-i / 3)) for i in range(3)]
             assert row == pytest.approx(exact, rel=2**-24, abs=1e-10)
+
+
+def long_by_loop(x, factors, base, amplitude):
+    """``[tokens, D]``: the result, and the size of the terms."""
+    result, size, half = x.double().clone(), x.double().abs(), x.shape[1] // 2
+    for position in range(x.shape[0]):
+        for i in range(half):
+            angle = position * base ** (-2 * i / x.shape[1]) / factors[i]
+            cos, sin = amplitude * math.cos(angle), amplitude * math.sin(angle)
+            one, two = x[position, i].item(), x[position, i + half].item()
+            result[position, i], result[position, i + half] = (
+                one * cos - two * sin,
+                two * cos + one * sin,
+            )
+            size[position, i] = abs(one * cos) + abs(two * sin)
+            size[position, i + half] = abs(two * cos) + abs(one * sin)
+    return result, size
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("factors_dtype", DTYPES, ids=str)
+def test_angles_are_divided_by_factors_and_the_result_is_scaled(dtype, factors_dtype, check_close):
+    x = torch.randn(37, 10).to(dtype)
+    factors = torch.tensor([1.0, 1.25, -3.0, 17.5, 64.25]).to(factors_dtype)
+    result = long_rope(x, rescale_factors=factors, max_position=131072, base=500.0)
+    expected, size = long_by_loop(x, factors.tolist(), 500.0, math.sqrt(17 / 12))
+    check_close(result, expected, magnitude=size)
+
+
+@pytest.mark.parametrize(("longest", "trained"), [(4096, 4096), (100, 4096), (1, 1)])
+def test_a_context_that_is_not_longer_is_not_scaled(longest, trained):
+    x, params = torch.randn(5, 6), {"max_position": longest, "original_max_position": trained}
+    assert torch.equal(long_rope(x, **params), rope(x))
+
+
+def test_no_factors_are_ones():
+    x = torch.randn(2, 5, 3, 6)
+    for factors in (torch.ones(3), torch.ones(6)[::2], torch.ones(1).expand(3)):
+        result = long_rope(x, input_layout="2d", rescale_factors=factors)
+        assert torch.equal(result, rope(x, input_layout="2d"))
+
+
+def test_an_infinite_factor_holds_its_pair_still():
+    x = torch.randn(5, 4)
+    result = long_rope(x, rescale_factors=torch.tensor([1.0, math.inf]))
+    assert torch.equal(result[:, 1::2], x[:, 1::2])

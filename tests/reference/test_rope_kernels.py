@@ -7,9 +7,15 @@ import threading
 import pytest
 import torch
 
-from tileops_core.interfaces.rope import PositionError, RoPECall, RoPENeoxPositionIdsCall
+from tileops_core.interfaces.rope import (
+    LongRoPECall,
+    PositionError,
+    RoPECall,
+    RoPENeoxPositionIdsCall,
+)
 from tileops_reference.functions import rope
 from tileops_reference.kernels.rope import (
+    LongRoPEReference,
     RoPENeoxPositionIdsReference,
     RoPEReference,
     RotaryTables,
@@ -43,6 +49,19 @@ def test_by_position():
         assert torch.equal(entry.forward(x, positions), expected)
     with pytest.raises(PositionError):
         entry.forward(x, positions + 1)
+
+
+@pytest.mark.parametrize("factors", [None, torch.tensor([1.0, 2.5, -4.0, 64.0]).bfloat16()])
+def test_by_rescaled_index(factors):
+    dtype = None if factors is None else factors.dtype
+    call = LongRoPECall(CPU, F32, (300, 8), 8, 500.0, 1.5**0.5, dtype)
+    entry = LongRoPEReference.entry_for(call)[1]()
+    for length in (300, 1, 257, 700):
+        x = torch.randn(length, 8)
+        expected = rope.long_rope(
+            x, base=500.0, rescale_factors=factors, max_position=512, original_max_position=64
+        )
+        assert torch.equal(entry.forward(x, rescale_factors=factors), expected)
 
 
 def kept_rows(tables):

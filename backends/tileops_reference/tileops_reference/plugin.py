@@ -11,6 +11,7 @@ from tileops_core.backend import KernelTypeRegistration, OracleRegistration, hoo
 _OPS = {
     # op: (kernel type, function)
     "AddFwdOp": ("elementwise:AddReference", "elementwise:add"),
+    "AlibiFwdOp": ("elementwise:AlibiReference", "elementwise:alibi"),
     "ArgmaxFwdOp": ("reduction:ArgmaxReference", "reduction:argmax"),
     "BMMFwdOp": ("gemm:BMMReference", "gemm:bmm"),
     "CumsumFwdOp": ("reduction:CumsumReference", "reduction:cumsum"),
@@ -24,6 +25,7 @@ _OPS = {
     "IndexedExpertMLPFwdOp": ("moe:IndexedExpertMLPReference", "moe_fused:indexed_expert_mlp"),
     "LayerNormFwdOp": ("norm:LayerNormReference", "norm:layer_norm"),
     "LogSoftmaxFwdOp": ("reduction:LogSoftmaxReference", "reduction:log_softmax"),
+    "LongRoPEFwdOp": ("rope:LongRoPEReference", "rope:long_rope"),
     "MoEGroupedGEMMFP8FwdOp": ("moe:MoEGroupedGEMMFP8Reference", "moe:grouped_gemm_fp8"),
     "MoEGroupedGEMMFwdOp": ("moe:MoEGroupedGEMMReference", "moe:grouped_gemm"),
     "MoEPermuteAlignFwdOp": ("moe:MoEPermuteAlignReference", "moe:permute_align"),
@@ -39,6 +41,7 @@ _OPS = {
     ),
     "SharedExpertMLPFwdOp": ("moe:SharedExpertMLPReference", "moe_fused:shared_expert_mlp"),
     "SiLUAndMulFwdOp": ("elementwise:SiLUAndMulReference", "elementwise:silu_and_mul"),
+    "SinusoidalFwdOp": ("elementwise:SinusoidalReference", "elementwise:sinusoidal"),
     "SoftmaxFwdOp": ("reduction:SoftmaxReference", "reduction:softmax"),
     "SumFwdOp": ("reduction:SumReference", "reduction:reduce_sum"),
     "TanhFwdOp": ("elementwise:TanhReference", "elementwise:tanh"),

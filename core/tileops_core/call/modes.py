@@ -124,8 +124,11 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     if op._plan.composite and _is_taken_apart((*inputs, out)):
         return _through_body(op, inputs, out)
     if not op.compile_op_names:
-        fake = torch_private.active_fake_mode() is not None
-        return miss(op, None, inputs, out, shapes_only=True) if fake else _checked(op, inputs, out)
+        if torch_private.active_fake_mode() is None:
+            return _checked(op, inputs, out)
+        if torch_private.graph_is_recorded() and not op._plan.composite:
+            return _constant(op)
+        return miss(op, None, inputs, out, shapes_only=True)
     with calling(op) as caller:
         rest = () if op._plan.signature.out_buffer is None else (out,)
         try:
@@ -143,6 +146,17 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
         statics, has_out = op._construction.statics, out is not None
         remember(op, SignatureCall(op._plan, statics, specs, has_out, Served(None)), inputs)
     return result
+
+
+def _constant(op: CalledOp) -> Any:
+    """What an op without inputs gives, as a constant of the graph that is recorded.
+
+    Its shape alone would become memory that nobody fills.
+    """
+    with torch_private.ordinary_state():
+        result = _checked(op, (), None)
+    lift: Any = torch.ops.aten.lift_fresh_copy.default
+    return tuple(map(lift, result)) if isinstance(result, tuple) else lift(result)
 
 
 def _is_taken_apart(given: Iterable[Any]) -> bool:

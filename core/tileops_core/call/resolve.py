@@ -270,11 +270,12 @@ def _tensors(op: CalledOp, asked: Specs | CallSpec) -> object:
     """The tensors that a kernel is for, ``x: float32[8, 4096]`` for each."""
     if isinstance(asked, CallSpec):
         return asked
-    return ", ".join(
+    told = ", ".join(
         f"{declared.name}: {str(spec.dtype).removeprefix('torch.')}{list(spec.shape)}"
         for declared, spec in zip(op._plan.signature.inputs, asked, strict=True)
         if spec is not None
     )
+    return told or "no tensor"
 
 
 def on_device(device: torch.device) -> AbstractContextManager[Any]:

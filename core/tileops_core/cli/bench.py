@@ -131,15 +131,16 @@ def _row(
     tune: bool,
 ) -> dict[str, Any]:
     """One case under one target, as data."""
-    call = call_of_case(seen, op, case, target, str(device))
+    arguments = make(case.instance, device=device)
+    call = call_of_case(seen, op, case, target, str(device), arguments.params)
     row: dict[str, Any] = {
         "case": case.case_id,
         "elements": case.elements,
         "target": target,
         "device": str(device),
     }
-    inputs = make(case.instance, device=device).inputs
-    named = {t.name: x for t, x in zip(call.op._plan.signature.inputs, inputs, strict=True)}
+    pairs = zip(call.op._plan.signature.inputs, arguments.inputs, strict=True)
+    named = {t.name: x for t, x in pairs}
     by_name = {t.name: named.pop(t.name) for t in call.op._plan.signature.inputs if t.kw_only}
 
     def run() -> None:

@@ -98,13 +98,28 @@ def target_named(name: str | None) -> str | Builtin | None:
 
 
 def call_of_case(
-    seen: Survey, op: str, case: WorkloadCase, target: str | None, device: str
+    seen: Survey,
+    op: str,
+    case: WorkloadCase,
+    target: str | None,
+    device: str,
+    given: Mapping[str, Any] | None = None,
 ) -> Call:
-    """The call of a case."""
+    """The call of a case.
+
+    Args:
+        seen: what is installed.
+        op: the op.
+        case: one of its cases.
+        target: what the op's ``target=`` is to be.
+        device: where the tensors are.
+        given: the parameters of an op that is to run: those that are tensors have data there, and
+            none else.
+    """
     cls = class_of(seen, op)
     statics, specs = call_of(cls._plan, case, device)
     names = [param.name for param in cls._plan.signature.params]
-    params = dict(zip(names, statics, strict=False))
+    params = dict(zip(names, statics, strict=False)) | dict(given or {})
     return Call(cls(**params, target=target_named(target)), specs, case.case_id, case)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import click
+import torch
 
 from tileops_core.call.explain import Told, explain
 from tileops_core.cli import completion
@@ -159,6 +160,8 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if value is None or isinstance(value, (bool, int, str)):
         return value
+    if isinstance(value, torch.Tensor):
+        return f"{_short(value.dtype)}{list(value.shape)}"
     return value if isinstance(value, float) and value - value == 0 else _short(value)
 
 

@@ -14,7 +14,7 @@ from tileops_core.conformance.inputs import Arguments
 from tileops_core.conformance.kinds import Kind
 from tileops_core.conformance.tolerances import TABLE, UNLUCKY, bound
 from tileops_core.signature.instance import Instance
-from tileops_core.signature.kinds import DTypeKind, MaybeKind
+from tileops_core.signature.kinds import DeviceKind, DTypeKind, MaybeKind
 
 Oracle = Callable[..., Any]
 
@@ -116,7 +116,7 @@ class _Asked:
         return found
 
     def params(self) -> dict[str, Any]:
-        """The parameters as the oracle takes them; those that name a dtype ask for float64."""
+        """The parameters as the oracle takes them; dtypes ask for float64, devices for the CPU."""
         params = dict(self.arguments.params)
         for param in self.call.signature.params:
             of = param.kind.of if isinstance(param.kind, MaybeKind) else param.kind
@@ -128,6 +128,8 @@ class _Asked:
             elif isinstance(value, Tensor):
                 value = value.detach().cpu()
                 params[param.name] = _wide(value) if self.kind.widened else value
+            elif isinstance(of, DeviceKind):
+                params[param.name] = torch.device("cpu")
         return params
 
     def run(self, inputs: list[Tensor | None]) -> list[Tensor | None]:

@@ -126,6 +126,7 @@ FILLS: tuple[Fill, ...] = (
     Fill("*", ("top_p", "min_p"), unit, "a share of 1"),
     Fill("*", ("topk_weights",), positive, "a route's weight is positive"),
     Fill("*Sampling*", ("seed", "offset"), codes(0, 2**31), "a place in a stream of draws"),
+    Fill("LongRoPEFwdOp", ("rescale_factors",), nonzero, "nothing divides by 0"),
     Fill("LogFwdOp", ("input",), positive, "logarithms are of positive numbers"),
     Fill("Log1pFwdOp", ("input",), unit, "above -1"),
     Fill("SqrtFwdOp", ("input",), positive, "roots are of positive numbers"),

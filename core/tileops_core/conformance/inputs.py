@@ -12,6 +12,7 @@ from torch import Tensor
 from tileops_core.conformance import fills
 from tileops_core.conformance.layouts import laid_out, poison
 from tileops_core.signature.instance import Fact, Instance
+from tileops_core.signature.kinds import DeviceKind
 from tileops_core.signature.workload import WorkloadCase, seed_of
 
 VALUES: Mapping[str, str] = {
@@ -71,7 +72,8 @@ def make(
         layout: how they lie in memory. Inputs that must be contiguous lie so all the same, and
             those that are written never share memory among their elements.
         out: whether the caller brings the buffer of the output that has one.
-        device: where; inputs of the CPU stay there.
+        device: where; inputs of the CPU stay there, and a parameter that states a device and is
+            None has it too.
     """
     signature = call.signature
     own_seed = (seed_of(signature.op, call.case_id) + seed) % 2**63
@@ -79,6 +81,8 @@ def make(
     metadata = call.metadata(own_seed)
     params = dict(call.params)
     for param in signature.params:
+        if isinstance(param.kind, DeviceKind) and params[param.name] is None:
+            params[param.name] = torch.device(device)
         if param.tensor is not None:
             fact = call.tensors[param.name]
             plain = _plain(signature.op, param.name, fact, generator, "ordinary")

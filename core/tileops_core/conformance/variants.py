@@ -119,10 +119,9 @@ class Variants:
     def all(self) -> list[Variant]:
         """Every call, each once, in the order of the columns."""
         found: dict[str, Variant] = {}
-        for variant in itertools.chain(
-            self._workloads(),
-            self._branches(),
-            self._parameters(),
+        with_parameters = (self._workloads(), self._branches(), self._parameters())
+        # Without a tensor there is no length besides, no memory, and nothing that values could do.
+        with_tensors = (
             self._empty(),
             self._single(),
             self._scalar(),
@@ -130,7 +129,9 @@ class Variants:
             self._long(),
             self._layouts(),
             self._special(),
-        ):
+        )
+        tried = with_parameters + (with_tensors if self.signature.inputs else ())
+        for variant in itertools.chain.from_iterable(tried):
             found.setdefault(variant.id, variant)
         return list(found.values())
 

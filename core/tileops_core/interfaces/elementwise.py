@@ -25,6 +25,17 @@ class ElementwiseCall(CallSpec):
     inplace: bool = False
 
 
+class GenerativeCall(CallSpec):
+    """A tensor that follows from numbers alone, by the name of what it holds.
+
+    ``function`` is ``"alibi"`` or ``"sinusoidal"``; ``dtype`` and ``shape`` are the result's.
+    """
+
+    function: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
 class UnaryFwdInterface(KernelInterface):
     """``output = function(input)``."""
 
@@ -80,4 +91,24 @@ class GatedFwdInterface(KernelInterface):
 
         Returns:
             ``[M, N]`` in ``call.dtype``.
+        """
+
+
+class GenerativeFwdInterface(KernelInterface):
+    """A tensor without any input, right to the last place of ``call.dtype``.
+
+    ``"alibi"``: ``[heads, length, length]``, of head h, row i and column j
+    ``-2 ** (-8 (h + 1) / heads) * |i - j|``. ``"sinusoidal"``: ``[length, width]``, in row p
+    ``sin(p / 10000 ** (2i / width))`` in column 2i and the cosine of the same in column 2i + 1; a
+    width may be odd, and its last sine has no cosine then. An angle of many turns needs float64.
+    """
+
+    request = GenerativeCall
+
+    @abstractmethod
+    def forward(self) -> Tensor:
+        """Make the tensor.
+
+        Returns:
+            ``call.shape`` in ``call.dtype`` on ``call.device``; new memory at every call.
         """

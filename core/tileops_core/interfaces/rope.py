@@ -90,6 +90,47 @@ class RoPENeoxPositionIdsFwdInterface(KernelInterface):
         """
 
 
+class LongRoPECall(CallSpec):
+    """Rotary embedding of a sequence whose pairs turn more slowly, each by a factor of its own.
+
+    ``shape`` is ``(seq, rotary_dim)``, or ``(batch, seq, heads, rotary_dim)``. Pair i is features
+    i and ``i + rotary_dim / 2``; it turns by ``position * base ** (-2i / rotary_dim) / factor_i``
+    and is multiplied by ``amplitude``. ``factors`` is the dtype of the factors, None where there
+    are none, so that each is 1. ``rotary_dim`` is even and positive.
+    """
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    rotary_dim: int
+    base: float
+    amplitude: float
+    factors: torch.dtype | None
+
+
+class LongRoPEFwdInterface(KernelInterface):
+    """The mathematics and precision of :class:`RoPEFwdInterface`, of rescaled angles.
+
+    The amplitude is multiplied in before the only rounding.
+    """
+
+    request = LongRoPECall
+
+    @abstractmethod
+    def forward(self, x: Tensor, *, rescale_factors: Tensor | None) -> Tensor:
+        """Turn every pair and scale it.
+
+        Args:
+            x: ``call.shape``, ``call.dtype``; the position is the index on the axis before the
+                last, or on axis 1 of four.
+            rescale_factors: ``[call.rotary_dim / 2]``, ``call.factors``, none of them 0 or NaN; or
+                None. They are the op's own and hold the same at every call, so what follows from
+                them may be kept.
+
+        Returns:
+            ``call.shape``, ``call.dtype``.
+        """
+
+
 class PositionError(SignatureError, IndexError):
     """A position without an angle; an IndexError too, as torch's own look-ups raise."""
 

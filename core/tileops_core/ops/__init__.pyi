@@ -9,11 +9,13 @@ from tileops_core.ops import reduction as reduction
 from tileops_core.ops import rope as rope
 from tileops_core.ops.attention import GQADenseFwdOp as GQADenseFwdOp
 from tileops_core.ops.elementwise import AddFwdOp as AddFwdOp
+from tileops_core.ops.elementwise import AlibiFwdOp as AlibiFwdOp
 from tileops_core.ops.elementwise import GELUAndMulFwdOp as GELUAndMulFwdOp
 from tileops_core.ops.elementwise import GELUFwdOp as GELUFwdOp
 from tileops_core.ops.elementwise import MulFwdOp as MulFwdOp
 from tileops_core.ops.elementwise import ReLUFwdOp as ReLUFwdOp
 from tileops_core.ops.elementwise import SiLUAndMulFwdOp as SiLUAndMulFwdOp
+from tileops_core.ops.elementwise import SinusoidalFwdOp as SinusoidalFwdOp
 from tileops_core.ops.elementwise import TanhFwdOp as TanhFwdOp
 from tileops_core.ops.gemm import BMMFwdOp as BMMFwdOp
 from tileops_core.ops.gemm import GEMMFwdOp as GEMMFwdOp
@@ -38,5 +40,6 @@ from tileops_core.ops.reduction import CumsumFwdOp as CumsumFwdOp
 from tileops_core.ops.reduction import LogSoftmaxFwdOp as LogSoftmaxFwdOp
 from tileops_core.ops.reduction import SoftmaxFwdOp as SoftmaxFwdOp
 from tileops_core.ops.reduction import SumFwdOp as SumFwdOp
+from tileops_core.ops.rope import LongRoPEFwdOp as LongRoPEFwdOp
 from tileops_core.ops.rope import RoPEFwdOp as RoPEFwdOp
 from tileops_core.ops.rope import RoPENeoxPositionIdsFwdOp as RoPENeoxPositionIdsFwdOp

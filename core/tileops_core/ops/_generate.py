@@ -370,8 +370,9 @@ def _text(signature: Signature) -> list[str]:
     for index in signature.indices:
         if isinstance(index.kind, DTypeKind) and index.kind.members:
             lines += [f"{index.name} is {' | '.join(index.kind.members)}.", ""]
-    lines += _section("Args:", arguments)
-    return [*lines, "", *_section("Returns:", results)] if results else lines
+    if arguments:
+        lines += [*_section("Args:", arguments), ""]
+    return [*lines, *_section("Returns:", results)] if results else lines[:-1]
 
 
 def _section(title: str, lines: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ FAMILIES = (
 
 OPS = {
     "AddFwdOp": "elementwise",
+    "AlibiFwdOp": "elementwise",
     "ArgmaxFwdOp": "reduction",
     "BMMFwdOp": "gemm",
     "CumsumFwdOp": "reduction",
@@ -30,6 +31,7 @@ OPS = {
     "IndexedExpertMLPFwdOp": "moe",
     "LayerNormFwdOp": "norm",
     "LogSoftmaxFwdOp": "reduction",
+    "LongRoPEFwdOp": "rope",
     "MoEExpertMLPFwdOp": "moe",
     "MoEGroupedGEMMFP8FwdOp": "moe",
     "MoEGroupedGEMMFwdOp": "moe",
@@ -43,6 +45,7 @@ OPS = {
     "RoPENeoxPositionIdsFwdOp": "rope",
     "SharedExpertMLPFwdOp": "moe",
     "SiLUAndMulFwdOp": "elementwise",
+    "SinusoidalFwdOp": "elementwise",
     "SoftmaxFwdOp": "reduction",
     "SumFwdOp": "reduction",
     "TanhFwdOp": "elementwise",

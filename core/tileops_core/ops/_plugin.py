@@ -10,6 +10,7 @@ from tileops_core.backend import InterfaceRegistration, hookimpl
 _INTERFACES = {
     # op: (name, class)
     "AddFwdOp": ("elementwise", "elementwise:BinaryFwdInterface"),
+    "AlibiFwdOp": ("generative", "elementwise:GenerativeFwdInterface"),
     "ArgmaxFwdOp": ("argreduce", "reduction:ArgreduceFwdInterface"),
     "BMMFwdOp": ("bmm", "gemm:BMMFwdInterface"),
     "CumsumFwdOp": ("scan", "reduction:ScanFwdInterface"),
@@ -23,6 +24,7 @@ _INTERFACES = {
     "IndexedExpertMLPFwdOp": ("indexed_expert_mlp", "moe:IndexedExpertMLPFwdInterface"),
     "LayerNormFwdOp": ("layer_norm", "norm:LayerNormFwdInterface"),
     "LogSoftmaxFwdOp": ("log_softmax", "reduction:LogSoftmaxFwdInterface"),
+    "LongRoPEFwdOp": ("long_rope", "rope:LongRoPEFwdInterface"),
     "MoEGroupedGEMMFP8FwdOp": ("moe_grouped_gemm_fp8", "moe:MoEGroupedGEMMFP8FwdInterface"),
     "MoEGroupedGEMMFwdOp": ("moe_grouped_gemm", "moe:MoEGroupedGEMMFwdInterface"),
     "MoEPermuteAlignFwdOp": ("moe_permute_align", "moe:MoEPermuteAlignFwdInterface"),
@@ -35,6 +37,7 @@ _INTERFACES = {
     "RoPENeoxPositionIdsFwdOp": ("rope_neox_position_ids", "rope:RoPENeoxPositionIdsFwdInterface"),
     "SharedExpertMLPFwdOp": ("shared_expert_mlp", "moe:SharedExpertMLPFwdInterface"),
     "SiLUAndMulFwdOp": ("gated", "elementwise:GatedFwdInterface"),
+    "SinusoidalFwdOp": ("generative", "elementwise:GenerativeFwdInterface"),
     "SoftmaxFwdOp": ("softmax", "reduction:SoftmaxFwdInterface"),
     "SumFwdOp": ("reduce", "reduction:ReduceFwdInterface"),
     "TanhFwdOp": ("elementwise", "elementwise:UnaryFwdInterface"),

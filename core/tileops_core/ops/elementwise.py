@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from tileops_core.interfaces.elementwise import ElementwiseCall
+from tileops_core.interfaces.elementwise import ElementwiseCall, GenerativeCall
 from tileops_core.op import Op
 from tileops_core.tensor_spec import TensorSpec
 
 __all__ = [
     "AddFwdOp",
+    "AlibiFwdOp",
     "GELUAndMulFwdOp",
     "GELUFwdOp",
     "MulFwdOp",
     "ReLUFwdOp",
     "SiLUAndMulFwdOp",
+    "SinusoidalFwdOp",
     "TanhFwdOp",
 ]
 
@@ -107,3 +109,35 @@ class GELUAndMulFwdOp(Op):
         return ElementwiseCall(
             input.device, "gelu_and_mul", input.dtype, (input.shape,), (self.approximate,)
         )
+
+
+class AlibiFwdOp(Op):
+    """Linear biases of attention scores, ``-2 ** (-8 (h + 1) / num_heads) * |i - j|``.
+
+    Takes no tensor and returns ``[num_heads, seq_len, seq_len]`` of heads h, queries i and keys j
+    in ``out_dtype``, on ``device`` (None: the current CUDA device, or the CPU where there is none).
+    Biases lie on both sides of the diagonal, and the formula holds for every number of heads.
+    Computed in float64 and rounded once. Press, Smith and Lewis, "Train Short, Test Long:
+    Attention with Linear Biases Enables Input Length Extrapolation", 2022; follows the formula
+    there, without its other slopes for numbers of heads that are no power of two.
+    """
+
+    def call_spec(self) -> GenerativeCall:
+        """What the biases are called, and their type."""
+        shape = (self.num_heads, self.seq_len, self.seq_len)
+        return GenerativeCall(self.device, "alibi", self.out_dtype, shape)
+
+
+class SinusoidalFwdOp(Op):
+    """The Transformer's position encoding: sine and cosine of ``p / 10000 ** (2i / d_model)``.
+
+    Takes no tensor and returns ``[seq_len, d_model]`` in ``out_dtype``, on ``device`` (None: the
+    current CUDA device, or the CPU where there is none). Row p has the sine in column 2i and the
+    cosine in column 2i + 1; the last sine of an odd ``d_model`` has no cosine. Computed in float64
+    and rounded once. Follows Vaswani et al., "Attention Is All You Need", 2017.
+    """
+
+    def call_spec(self) -> GenerativeCall:
+        """What the encoding is called, and its type."""
+        shape = (self.seq_len, self.d_model)
+        return GenerativeCall(self.device, "sinusoidal", self.out_dtype, shape)

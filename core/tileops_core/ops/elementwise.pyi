@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from tileops_core.backend.targets import Builtin
@@ -9,11 +10,13 @@ from tileops_core.op import Op
 
 __all__ = [
     "AddFwdOp",
+    "AlibiFwdOp",
     "GELUAndMulFwdOp",
     "GELUFwdOp",
     "MulFwdOp",
     "ReLUFwdOp",
     "SiLUAndMulFwdOp",
+    "SinusoidalFwdOp",
     "TanhFwdOp",
 ]
 
@@ -53,6 +56,52 @@ class AddFwdOp(Op):
 
         Returns:
             output: T [*broadcast(A, B)].
+        """
+
+class AlibiFwdOp(Op):
+    """Linear biases of attention scores, ``-2 ** (-8 (h + 1) / num_heads) * |i - j|``.
+
+    Takes no tensor and returns ``[num_heads, seq_len, seq_len]`` of heads h, queries i and keys j
+    in ``out_dtype``, on ``device`` (None: the current CUDA device, or the CPU where there is none).
+    Biases lie on both sides of the diagonal, and the formula holds for every number of heads.
+    Computed in float64 and rounded once. Press, Smith and Lewis, "Train Short, Test Long:
+    Attention with Linear Biases Enables Input Length Extrapolation", 2022; follows the formula
+    there, without its other slopes for numbers of heads that are no power of two.
+    """
+
+    @property
+    def seq_len(self) -> int: ...
+    @property
+    def num_heads(self) -> int: ...
+    @property
+    def out_dtype(self) -> torch.dtype: ...
+    @property
+    def device(self) -> torch.device | None: ...
+    def __init__(
+        self,
+        *,
+        seq_len: int,
+        num_heads: int,
+        out_dtype: torch.dtype | str = "float32",
+        device: torch.device | str | None = None,
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            seq_len: int.
+            num_heads: int.
+            out_dtype: float16 | bfloat16 | float32.
+            device: torch.device | str | None.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+    ) -> Tensor:
+        """Run the op.
+
+        Returns:
+            output: out_dtype [num_heads, seq_len, seq_len].
         """
 
 class GELUAndMulFwdOp(Op):
@@ -229,6 +278,50 @@ class SiLUAndMulFwdOp(Op):
 
         Returns:
             output: T [M, N].
+        """
+
+class SinusoidalFwdOp(Op):
+    """The Transformer's position encoding: sine and cosine of ``p / 10000 ** (2i / d_model)``.
+
+    Takes no tensor and returns ``[seq_len, d_model]`` in ``out_dtype``, on ``device`` (None: the
+    current CUDA device, or the CPU where there is none). Row p has the sine in column 2i and the
+    cosine in column 2i + 1; the last sine of an odd ``d_model`` has no cosine. Computed in float64
+    and rounded once. Follows Vaswani et al., "Attention Is All You Need", 2017.
+    """
+
+    @property
+    def seq_len(self) -> int: ...
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def out_dtype(self) -> torch.dtype: ...
+    @property
+    def device(self) -> torch.device | None: ...
+    def __init__(
+        self,
+        *,
+        seq_len: int,
+        d_model: int,
+        out_dtype: torch.dtype | str = "float32",
+        device: torch.device | str | None = None,
+        target: str | Builtin | None = None,
+    ) -> None:
+        """Construct once, call many times.
+
+        Args:
+            seq_len: int.
+            d_model: int.
+            out_dtype: float16 | bfloat16 | float32.
+            device: torch.device | str | None.
+            target: who computes: a target's or backend's name, BUILTIN, or None.
+        """
+    def __call__(
+        self,
+    ) -> Tensor:
+        """Run the op.
+
+        Returns:
+            output: out_dtype [seq_len, d_model].
         """
 
 class TanhFwdOp(Op):

@@ -9,6 +9,7 @@ import torch
 from tileops_core.plan.emit_expr import dtype_named
 from tileops_core.plan.model import Plan, Statics
 from tileops_core.signature.instance import Fact
+from tileops_core.signature.kinds import DeviceKind
 from tileops_core.signature.workload import WorkloadCase
 from tileops_core.tensor_spec import TensorSpec
 
@@ -21,17 +22,19 @@ def call_of(
     Args:
         plan: The op's plan.
         case: One of its cases.
-        device: Where the call's tensors are; those that stay on the CPU are there.
+        device: Where the call's tensors are; those that stay on the CPU are there. A parameter
+            that states a device and is None has it too.
 
     Raises:
         SignatureError: The constructor refuses the case's parameters.
     """
     values: list[Any] = []
     for param in plan.signature.params:
-        if param.tensor is None:
-            values.append(case.params[param.name])
-        else:
+        if param.tensor is not None:
             values.append(_tensor(case.tensors[param.name]))
+            continue
+        value = case.params[param.name]
+        values.append(device if value is None and isinstance(param.kind, DeviceKind) else value)
     specs = (
         _spec("cpu" if item.on_cpu else device, case.inputs[item.name])
         for item in plan.signature.inputs

@@ -1,6 +1,9 @@
 """Peak rates of well-known cards, as their makers state them.
 
-Rates are dense ones: where a data sheet gives the rate with structured sparsity, it is halved.
+Rates are dense ones: where a source gives the rate with structured sparsity, it is halved. They are
+those at the boost clock, which the source of each row names where its maker does, and which a card
+that draws too much power does not hold. An operation is one of the two of a multiply-add, memory's
+bandwidth is in units of 10^9 bytes, and sums of 16-bit products are in float32.
 """
 
 from __future__ import annotations
@@ -21,10 +24,11 @@ def _rates(**rates: float) -> dict[str, float]:
     return found
 
 
+# 132 multiprocessors; vectors at another clock than matrices.
 _HOPPER_SXM = _rates(
-    core_fp32=67,
-    core_fp64=34,
-    tensor_fp64=67,
+    core_fp32=66.9,
+    core_fp64=33.5,
+    tensor_fp64=66.9,
     tensor_tf32=494.7,
     tensor_fp16=989.4,
     tensor_bf16=989.4,
@@ -47,7 +51,8 @@ CARDS: tuple[DeviceProfile, ...] = (
         "h100-sxm",
         3350 * _G,
         _HOPPER_SXM,
-        "NVIDIA H100 Tensor Core GPU Datasheet, H100 SXM",
+        "NVIDIA H100 Tensor Core GPU Architecture (whitepaper), H100 SXM5; dense, boost clock: "
+        "vectors 1980 MHz, matrices 1830 MHz",
         ("h100 80gb hbm3",),
     ),
     DeviceProfile(
@@ -63,35 +68,39 @@ CARDS: tuple[DeviceProfile, ...] = (
             tensor_fp8=1513,
             tensor_int8=1513,
         ),
-        "NVIDIA H100 Tensor Core GPU Datasheet, H100 PCIe",
+        "NVIDIA H100 Tensor Core GPU Datasheet, H100 PCIe; dense (half of the sparse rates that it "
+        "states), boost clock: vectors 1755 MHz, matrices 1620 MHz",
         ("h100 pcie",),
     ),
     DeviceProfile(
         "h200-sxm",
         4800 * _G,
         _HOPPER_SXM,
-        "NVIDIA H200 Tensor Core GPU Datasheet, H200 SXM",
+        "NVIDIA H200 Tensor Core GPU Datasheet, H200 SXM (memory; its rates are H100 "
+        "SXM5's, here those of that whitepaper); dense, boost clock: vectors 1980 MHz, matrices "
+        "1830 MHz",
         ("h200",),
     ),
     DeviceProfile(
         "a100-sxm-80gb",
         2039 * _G,
         _AMPERE_A100,
-        "NVIDIA A100 Tensor Core GPU Datasheet, A100 80GB SXM",
+        "NVIDIA A100 Tensor Core GPU Datasheet, A100 80GB SXM; dense, boost clock 1410 MHz",
         ("a100-sxm4-80gb", "a100-sxm-80gb"),
     ),
     DeviceProfile(
         "a100-pcie-80gb",
         1935 * _G,
         _AMPERE_A100,
-        "NVIDIA A100 Tensor Core GPU Datasheet, A100 80GB PCIe",
+        "NVIDIA A100 Tensor Core GPU Datasheet, A100 80GB PCIe; dense, boost clock 1410 MHz",
         ("a100 80gb pcie",),
     ),
     DeviceProfile(
         "a100-40gb",
         1555 * _G,
         _AMPERE_A100,
-        "NVIDIA A100 Tensor Core GPU Architecture (whitepaper), A100 40GB",
+        "NVIDIA A100 Tensor Core GPU Architecture (whitepaper), A100 40GB; dense, boost clock "
+        "1410 MHz",
         ("a100-sxm4-40gb", "a100-pcie-40gb"),
     ),
     DeviceProfile(
@@ -108,7 +117,8 @@ CARDS: tuple[DeviceProfile, ...] = (
             tensor_fp4=9000,
         ),
         "NVIDIA DGX B200 Datasheet (memory) and the specifications of NVIDIA HGX B200 (rates), "
-        "an eighth of each",
+        "an eighth of each; dense (half of the sparse rates that they state), boost clock not "
+        "stated",
         ("b200",),
     ),
     DeviceProfile(
@@ -117,12 +127,13 @@ CARDS: tuple[DeviceProfile, ...] = (
         _rates(
             core_fp32=91.6,
             tensor_tf32=183,
-            tensor_fp16=362,
-            tensor_bf16=362,
+            # It prints 362.05 in their place, which is not half of 733, its rate with sparsity.
+            tensor_fp16=366.5,
+            tensor_bf16=366.5,
             tensor_fp8=733,
             tensor_int8=733,
         ),
-        "NVIDIA L40S Datasheet",
+        "NVIDIA L40S Datasheet; dense (half of the sparse rates beside), boost clock 2520 MHz",
         ("l40s",),
     ),
     DeviceProfile(
@@ -136,7 +147,8 @@ CARDS: tuple[DeviceProfile, ...] = (
             tensor_fp8=242.5,
             tensor_int8=242.5,
         ),
-        "NVIDIA L4 Tensor Core GPU Datasheet",
+        "NVIDIA L4 Tensor Core GPU Datasheet; dense (half of the sparse rates that it states), "
+        "boost clock 2040 MHz",
         ("nvidia l4",),
     ),
     DeviceProfile(
@@ -145,19 +157,21 @@ CARDS: tuple[DeviceProfile, ...] = (
         _rates(
             core_fp32=82.6,
             tensor_tf32=82.6,
-            tensor_fp16=165.2,  # with float32 sums
+            # With float32 sums, which GeForce cards make at half the rate of float16 sums.
+            tensor_fp16=165.2,
             tensor_bf16=165.2,
             tensor_fp8=330.3,
             tensor_int8=660.6,
         ),
-        "NVIDIA Ada GPU Architecture (whitepaper), appendix A, GeForce RTX 4090",
+        "NVIDIA Ada GPU Architecture (whitepaper), appendix A, GeForce RTX 4090; dense, boost "
+        "clock 2520 MHz",
         ("rtx 4090",),
     ),
     DeviceProfile(
         "v100-sxm2",
         900 * _G,
         _rates(core_fp32=15.7, core_fp64=7.8, tensor_fp16=125),
-        "NVIDIA V100 Tensor Core GPU Datasheet, V100 SXM2",
+        "NVIDIA V100 Tensor Core GPU Datasheet, V100 SXM2; dense, boost clock 1530 MHz",
         ("v100-sxm2-16gb", "v100-sxm2-32gb"),
     ),
     DeviceProfile(
@@ -173,7 +187,7 @@ CARDS: tuple[DeviceProfile, ...] = (
             tensor_fp8=2614.9,
             tensor_int8=2614.9,
         ),
-        "AMD Instinct MI300X Accelerator Data Sheet",
+        "AMD Instinct MI300X Accelerator Data Sheet; dense, peak engine clock 2100 MHz",
         ("mi300x", "mi300x oam"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Functions of one or two tensors, element by element, and gated activations."""
+"""Functions element by element, gated activations, and tensors that follow from numbers alone."""
 
 from __future__ import annotations
 
@@ -76,6 +76,83 @@ def gelu_and_mul(input: Tensor, *, approximate: str = "none") -> Tensor:
     """
     gate, value = _gate_and_value(input)
     return functional.gelu(gate, approximate=approximate).mul_(value).to(input.dtype)
+
+
+def alibi(
+    *,
+    seq_len: int,
+    num_heads: int,
+    out_dtype: torch.dtype,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """``-2 ** (-8 (h + 1) / num_heads) * |i - j|`` (Press et al., 2022).
+
+    Args:
+        seq_len: how many queries i, and keys j, there are.
+        num_heads: how many heads h there are, any number.
+        out_dtype: the result's dtype, floating.
+        device: where; None is the current CUDA device, or the CPU where there is none.
+
+    Returns:
+        ``[num_heads, seq_len, seq_len]``, rounded once from float64.
+    """
+    return by_distance(biases_of_distances(seq_len, num_heads, out_dtype).to(_place(device)))
+
+
+def biases_of_distances(seq_len: int, num_heads: int, dtype: torch.dtype) -> Tensor:
+    """All that a table of biases holds: of each head those of ``j - i`` from ``1 - seq_len`` on.
+
+    Returns:
+        ``[num_heads, 2 * seq_len - 1]`` on the CPU, because not every device has float64.
+    """
+    heads = torch.arange(1, num_heads + 1, dtype=torch.float64, device="cpu")
+    distances = torch.arange(1 - seq_len, seq_len, dtype=torch.float64, device="cpu").abs()
+    # From 0, so that the diagonal is no negative zero.
+    return (0.0 - torch.exp2(heads * -8 / num_heads).unsqueeze(1) * distances).to(dtype)
+
+
+def by_distance(biases: Tensor) -> Tensor:
+    """Rows i and columns j of what depends on ``j - i``, in new memory.
+
+    Args:
+        biases: ``[heads, 2 * length - 1]``, from ``j - i = 1 - length`` on.
+
+    Returns:
+        ``[heads, length, length]``.
+    """
+    length = (biases.shape[-1] + 1) // 2
+    # The window that begins at place t is the row t places above the last one.
+    return biases.unfold(-1, length, 1).flip(-2).contiguous()
+
+
+def sinusoidal(
+    *, seq_len: int, d_model: int, out_dtype: torch.dtype, device: torch.device | str | None = None
+) -> Tensor:
+    """``sin(p / 10000 ** (2i / d_model))`` in column 2i, its cosine beside (Vaswani et al., 2017).
+
+    Args:
+        seq_len: how many positions p there are.
+        d_model: how many columns there are; the last sine of an odd number has no cosine.
+        out_dtype: the result's dtype, floating.
+        device: where; None is the current CUDA device, or the CPU where there is none.
+
+    Returns:
+        ``[seq_len, d_model]``, rounded once from float64.
+    """
+    # On the CPU, because not every device has float64.
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64, device="cpu") / -d_model
+    positions = torch.arange(seq_len, dtype=torch.float64, device="cpu")
+    angles = positions.unsqueeze(1) * torch.pow(10000.0, exponents)
+    table = torch.empty(seq_len, d_model, dtype=out_dtype, device="cpu")
+    table[:, 0::2] = angles.sin()
+    table[:, 1::2] = angles[:, : d_model // 2].cos()
+    return table.to(_place(device))
+
+
+def _place(device: torch.device | str | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(device)
 
 
 def _gate_and_value(input: Tensor) -> tuple[Tensor, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from math import nan
 
 import torch
 from torch import Tensor
@@ -65,12 +65,53 @@ def rope_neox_position_ids(
     return turned_at(x, positions, max_position, features, rows_of)
 
 
+def long_rope(
+    x: Tensor,
+    *,
+    input_layout: str = "1d",
+    base: float = 10000.0,
+    rescale_factors: Tensor | None = None,
+    max_position: int = 4096,
+    original_max_position: int = 4096,
+) -> Tensor:
+    """Turn pair i by ``position * base ** (-2i / D) / factor_i`` and scale (Ding et al., 2024).
+
+    Args:
+        x: ``[S, D]``, or ``[B, S, H, D]``, floating; D is even. Pairs are ``(i, i + D/2)``.
+        input_layout: ``"1d"`` or ``"2d"``, by the number of axes.
+        base: as in :func:`rope`.
+        rescale_factors: ``[D // 2]``, floating, neither 0 nor NaN; None is 1 for each pair.
+        max_position: the length that the factors are for.
+        original_max_position: L, the length that the model was trained for. Above it the result is
+            scaled by ``sqrt(1 + ln(max_position / L) / ln(L))``.
+
+    Returns:
+        ``x``'s shape and dtype, rounded once.
+    """
+    length, features = x.shape[0 if input_layout == "1d" else 1], x.shape[-1]
+    amplitude = 1.0
+    if max_position > original_max_position:
+        longer = math.log(max_position / original_max_position)
+        amplitude = math.sqrt(1 + longer / math.log(original_max_position))
+    factors = None if rescale_factors is None else rescale_factors.cpu()
+    positions = torch.arange(length, device="cpu")
+    cos, sin = rotary_tables(positions, features, base, wide(x.dtype), factors, amplitude)
+    return turned_in_order(x, (cos.to(x.device), sin.to(x.device)), False)
+
+
 def wide(dtype: torch.dtype) -> torch.dtype:
     """What to compute in: float32, or float64 for itself. fp8 has no rule of promotion."""
     return torch.float64 if dtype is torch.float64 else torch.float32
 
 
-def rotary_tables(positions: Tensor, features: int, base: float, dtype: torch.dtype) -> Tables:
+def rotary_tables(
+    positions: Tensor,
+    features: int,
+    base: float,
+    dtype: torch.dtype,
+    factors: Tensor | None = None,
+    amplitude: float = 1.0,
+) -> Tables:
     """Cosines and sines of the angles, rounded once.
 
     Args:
@@ -78,13 +119,20 @@ def rotary_tables(positions: Tensor, features: int, base: float, dtype: torch.dt
         features: how many features turn; half as many angles.
         base: as in :func:`rope`.
         dtype: of the tables; the angles are float64.
+        factors: ``[features / 2]``, what each pair's angles are divided by; None for ones.
+        amplitude: what cosines and sines are multiplied by.
 
     Returns:
         Two of ``[N, features / 2]``, on the device of ``positions``.
     """
     exponents = torch.arange(0, features, 2, dtype=torch.float64, device=positions.device)
     angles = positions.double().unsqueeze(1) * torch.pow(base, exponents / -features)
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+    if factors is not None:
+        angles = angles / factors.to(angles.device).double()
+    cos, sin = angles.cos(), angles.sin()
+    if amplitude != 1:
+        cos, sin = cos.mul_(amplitude), sin.mul_(amplitude)
+    return cos.to(dtype), sin.to(dtype)
 
 
 def turned_in_order(x: Tensor, tables: Tables, interleaved: bool) -> Tensor:
@@ -134,7 +182,7 @@ def rows_or_nan(
     inside = given.clamp(0, max_position - 1)
     cos, sin = rows_of(inside, max_position)
     outside = (given != inside).unsqueeze(1)
-    return cos.masked_fill(outside, nan), sin.masked_fill(outside, nan)
+    return cos.masked_fill(outside, math.nan), sin.masked_fill(outside, math.nan)
 
 
 def turned(

@@ -14,10 +14,15 @@ from tileops_core.interfaces.elementwise import (
     BinaryFwdInterface,
     ElementwiseCall,
     GatedFwdInterface,
+    GenerativeCall,
+    GenerativeFwdInterface,
     UnaryFwdInterface,
 )
 from tileops_reference.functions import elementwise
 from tileops_reference.kernels.general import GeneralKernel, torch_function
+
+_MOST_BYTES = 1 << 27
+"""Of a larger table no copy is kept; it is made anew at each call."""
 
 
 class AddReference(GeneralKernel, BinaryFwdInterface):
@@ -116,3 +121,46 @@ class TanhGELUAndMulReference(GELUAndMulReference):
     def forward(self, input: Tensor) -> Tensor:
         """Apply it."""
         return elementwise.gelu_and_mul(input, approximate="tanh")
+
+
+class AlibiReference(GeneralKernel, GenerativeFwdInterface):
+    """Linear biases; kept is what they are of each distance, on the call's device."""
+
+    def __init__(self, call: GenerativeCall) -> None:
+        heads, length, _ = call.shape
+        biases = elementwise.biases_of_distances(length, heads, call.dtype)
+        self.biases = biases.to(call.device)
+
+    def forward(self) -> Tensor:
+        """Spread them over rows and columns."""
+        return elementwise.by_distance(self.biases)
+
+    @classmethod
+    def entry_for(cls, call: GenerativeCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per table and device: nothing is passed that could say where."""
+        return call, partial(cls, call)
+
+
+class SinusoidalReference(GeneralKernel, GenerativeFwdInterface):
+    """A position encoding; kept, unless it is large, because a captured graph can only copy."""
+
+    def __init__(self, call: GenerativeCall) -> None:
+        length, width = call.shape
+        self.make = partial(
+            elementwise.sinusoidal,
+            seq_len=length,
+            d_model=width,
+            out_dtype=call.dtype,
+            device=call.device,
+        )
+        small = length * width * call.dtype.itemsize <= _MOST_BYTES
+        self.table = self.make() if small else None
+
+    def forward(self) -> Tensor:
+        """Copy it, or make it."""
+        return self.make() if self.table is None else self.table.clone()
+
+    @classmethod
+    def entry_for(cls, call: GenerativeCall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per table and device: nothing is passed that could say where."""
+        return call, partial(cls, call)

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from tileops_core.interfaces.rope import (
+    LongRoPECall,
+    LongRoPEFwdInterface,
     RoPECall,
     RoPEFwdInterface,
     RoPENeoxPositionIdsCall,
@@ -35,8 +37,15 @@ class RotaryTables:
     a table is never changed once it is there.
     """
 
-    def __init__(self, features: int, base: float) -> None:
+    def __init__(
+        self,
+        features: int,
+        base: float,
+        factors: Tensor | None = None,
+        amplitude: float = 1.0,
+    ) -> None:
         self.features, self.base = features, base
+        self.factors, self.amplitude = factors, amplitude
         self.most_rows = _MOST_BYTES // (4 * features)
         self._kept: dict[torch.device, Tables] = {}
         self._outgrown: list[Tables] = []
@@ -71,7 +80,9 @@ class RotaryTables:
             return cos.to(device), sin.to(device)
 
     def _at(self, positions: Tensor) -> Tables:
-        return rope.rotary_tables(positions, self.features, self.base, torch.float32)
+        return rope.rotary_tables(
+            positions, self.features, self.base, torch.float32, self.factors, self.amplitude
+        )
 
 
 class RoPEReference(GeneralKernel, RoPEFwdInterface):
@@ -110,3 +121,30 @@ class RoPENeoxPositionIdsReference(GeneralKernel, RoPENeoxPositionIdsFwdInterfac
         """One entry per width, bound and base."""
         facts = (call.rotary_dim, call.max_position, call.base)
         return facts, partial(cls, *facts)
+
+
+class LongRoPEReference(GeneralKernel, LongRoPEFwdInterface):
+    """Rotary embedding by index, of angles that are divided by factors, and scaled."""
+
+    def __init__(self, rotary_dim: int, base: float, amplitude: float) -> None:
+        self.facts = rotary_dim, base
+        self.amplitude = amplitude
+        self.tables: RotaryTables | None = None
+
+    def forward(self, x: Tensor, *, rescale_factors: Tensor | None) -> Tensor:
+        """Turn every pair and scale it."""
+        tables = self.tables
+        if tables is None:
+            # The factors are the same at every call, on whatever device; angles are computed on
+            # the CPU.
+            with torch.inference_mode(False), torch.no_grad():
+                factors = None if rescale_factors is None else rescale_factors.cpu()
+            self.tables = tables = RotaryTables(*self.facts, factors, self.amplitude)
+        length = x.shape[0 if x.ndim == 2 else 1]
+        return rope.turned_in_order(x, tables.first(length, x.device), False)
+
+    @classmethod
+    def entry_for(cls, call: LongRoPECall) -> tuple[Hashable, Callable[[], object]]:
+        """One entry per width, base and amplitude, and for factors of a dtype or none."""
+        facts = (call.rotary_dim, call.base, call.amplitude)
+        return (*facts, call.factors), partial(cls, *facts)
