@@ -144,14 +144,41 @@ def test_targets_that_build_different_ops_are_not_ambiguous(run) -> None:
         assert report(run)["ambiguous"] == []
 
 
-def test_an_op_that_no_manifest_knows_is_told_with_a_guess(run) -> None:
+def test_an_op_that_no_manifest_knows_is_a_failure_with_a_guess(run) -> None:
     """REG: the registry knows no manifest, so nobody else would say it."""
     with registered(
         TargetRegistration("acme", on_cpu), BuilderRegistration("RmsNormFwdOp", "acme", build)
     ):
         result = run("doctor")
     assert "'RmsNormFwdOp', which no manifest knows (did you mean 'RMSNormFwdOp'?)" in result.output
-    assert result.exit_code == 0
+    assert "correct the name" in result.output
+    assert result.exit_code == 1
+
+
+OWN_OP = """
+from tileops_core.backend import BuilderRegistration, hookimpl
+from tileops_core.op import Op
+class AcmeTwiceFwdOp(Op):
+    spec = {
+        "family": "acme", "status": "implemented",
+        "signature": {
+            "forall": {"N": "Dim", "T": "DType[float32]"},
+            "inputs": {"x": {"dtype": "T", "shape": "[N]"}},
+            "outputs": {"y": {"dtype": "T", "shape": "[N]"}},
+        },
+        "workloads": [{"label": "small", "N": 8, "dtype_cases": [{"T": "float32"}]}],
+    }
+@hookimpl
+def tileops_kernel_builders():
+    return [BuilderRegistration("AcmeTwiceFwdOp", "acme", lambda x: lambda x: x + x)]
+"""
+
+
+def test_an_op_whose_class_holds_its_entry_is_known(shell, install) -> None:
+    install("acme", OWN_OP)
+    done = shell("doctor")
+    assert "AcmeTwiceFwdOp" not in done.stdout
+    assert done.returncode == 0
 
 
 def test_a_detector_that_raises_is_the_backends_failure(run) -> None:

@@ -22,6 +22,7 @@ from tileops_core.backend.registered import Backend
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import Survey
+from tileops_core.op.definition import living_classes
 from tileops_core.suggest import did_you_mean
 
 DISTRIBUTIONS = ("tileops-core", "tileops-manifest", "tileops-reference", "tileops-tilelang")
@@ -34,7 +35,8 @@ NOT_INSTALLED = "not installed"
 def doctor(tracebacks: bool, as_json: bool) -> int:
     """Tell what is installed, what each backend claims on the devices here, and what failed.
 
-    Exits with 1 if a backend, or a part of one, could not be used. What a backend finds missing on
+    Exits with 1 if a backend, or a part of one, could not be used, or is for an op that nobody
+    knows. What a backend finds missing on
     this machine is told and is no failure: others may serve. Nor is it one when two targets claim
     one device: each works when it is named. With --json the tracebacks are always there.
     """
@@ -55,7 +57,7 @@ def doctor(tracebacks: bool, as_json: bool) -> int:
     else:
         _print(report, tracebacks)
     broken = report["failures"] or any(
-        t["faults"] for b in report["backends"] for t in b["targets"]
+        b["unknown_ops"] or any(t["faults"] for t in b["targets"]) for b in report["backends"]
     )
     return 1 if broken else 0
 
@@ -82,6 +84,7 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
     mine = [entry.registration for entry in REGISTRY.registered_by(backend.name)]
     named = sorted({str(r.op) for r in mine if hasattr(r, "op")})
     served = [op for op in seen.entries if seen.kernel_types(op, backend.name)]
+    known = {**seen.entries, **living_classes()}
     return {
         "name": backend.name,
         "distribution": backend.distribution,
@@ -98,9 +101,7 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
         ],
         "targets": [_target(seen, name, mine) for name in _targets_of(mine)],
         "unknown_ops": {
-            op: did_you_mean(op, seen.entries).strip(" ()")
-            for op in named
-            if op not in seen.entries
+            op: did_you_mean(op, known).strip(" ()") for op in named if op not in known
         },
     }
 
@@ -205,8 +206,10 @@ def _print(report: dict[str, Any], tracebacks: bool) -> None:
         for op, guess in backend["unknown_ops"].items():
             page.line(
                 f"backend {backend['name']!r} registers something for {op!r}, which no manifest "
-                f"knows{f' ({guess})' if guess else ''}",
-                style="yellow",
+                f"knows{f' ({guess})' if guess else ''}: no call will ever use it; correct the "
+                f"name, or, if {op} is yours, return the path of its entry's file from the hook "
+                f"tileops_manifest_paths",
+                style="red",
             )
         for target in backend["targets"]:
             for device, fault in target["faults"].items():
