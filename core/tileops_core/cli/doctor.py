@@ -154,7 +154,7 @@ def _failure(failure: LoadFailure) -> dict[str, Any]:
 
 def _fix(failure: LoadFailure) -> str:
     """What to do about a failure, in one sentence."""
-    skip = f"or skip it: TILEOPS_DISABLE_BACKENDS={failure.backend}"
+    skip = f", or skip it: TILEOPS_DISABLE_BACKENDS={failure.skip}" if failure.skip else ""
     if failure.distribution is None:
         return "it was registered by this process; fix it there"
     # A string that leads nowhere has what its import raised as its cause.
@@ -164,12 +164,12 @@ def _fix(failure: LoadFailure) -> str:
         return (
             f"{failure.distribution} has no module {module}: it names the module wrongly, or is "
             f"only half installed; report it, pip install --force-reinstall "
-            f"{failure.distribution}, or pip uninstall {failure.distribution}, {skip}"
+            f"{failure.distribution}, or pip uninstall {failure.distribution}{skip}"
         )
     if module:
         # A distribution may have another name than its modules, so there is none to guess at.
-        return f"module {module} is missing: install the distribution that brings it, {skip}"
-    return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + f", {skip}"
+        return f"module {module} is missing: install the distribution that brings it{skip}"
+    return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + skip
 
 
 def _print(report: dict[str, Any], tracebacks: bool) -> None:
