@@ -409,6 +409,22 @@ def test_kernel_types_that_all_refuse_are_named_with_their_reasons():
     assert torch.equal(op(small()), small() * 2)
 
 
+def test_a_factory_that_cannot_be_called_is_told_at_the_call_that_builds():
+    interfaces, only = faulty.in_tree(
+        entry_for=classmethod(lambda cls, call: ((), lambda dim: cls))
+    )
+    cls = op_class(
+        "ProbeFwdOp",
+        interfaces=interfaces,
+        call_spec=lambda self, x: interfaces["probe"].request(x.device, x.dtype, x.shape),
+    )
+    with (
+        registered(KernelTypeRegistration("ProbeFwdOp", "fast", only), backend="vendor"),
+        pytest.raises(BackendError, match=r"kernel type 'fast' \(vendor\): .* takes arguments"),
+    ):
+        cls()(small())
+
+
 def test_an_op_that_nobody_serves_says_so():
     op = op_class("ProbeFwdOp")()
     with pytest.raises(OpNotAvailableError, match="ProbeFwdOp"):

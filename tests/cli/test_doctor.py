@@ -24,6 +24,7 @@ from tileops_core.backend import (
 from tileops_core.backend.contract import ManifestPath
 from tileops_core.cli import tileops
 from tileops_core.cli.output import Page
+from tileops_reference.kernels.reduction import SoftmaxReference
 
 OP = "RMSNormFwdOp"
 
@@ -188,6 +189,23 @@ def test_a_detector_that_raises_is_the_backends_failure(run) -> None:
         result.output
     )
     assert result.exit_code == 1
+
+
+def test_a_device_type_that_torch_does_not_know_is_told_with_a_guess_and_is_no_failure(run) -> None:
+    """A vendor's own is known only where its extension of torch is imported."""
+    misspelled = type("Fast", (SoftmaxReference,), {"devices": {"gpu"}, "general": False})
+    with registered(
+        KernelTypeRegistration("SoftmaxFwdOp", "fast", misspelled),
+        DeviceFactsRegistration("cdua", lambda device: None),
+        backend="acme",
+    ):
+        result = run("doctor")
+    assert (
+        "backend 'acme': kernel type 'fast' of SoftmaxFwdOp: torch knows no device type 'gpu' "
+        "(did you mean 'cuda'?) here"
+    ) in result.output
+    assert "torch knows no device type 'cdua' (did you mean 'cuda'?) here" in result.output
+    assert result.exit_code == 0
 
 
 COMPILER = "no C++ compiler found; install one: apt install g++"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tileops_core.backend.contract import in_a_line, is_builtin
+from tileops_core.backend.device_types import unknown_to_torch
 from tileops_core.backend.discovery import CORE
 from tileops_core.backend.registered import Backend, RegisteredKernelType
 from tileops_core.errors import OpNotAvailableError, UnknownTargetError
@@ -173,7 +174,9 @@ def _types(kernel_types: list[RegisteredKernelType]) -> str:
 def _devices(entry: RegisteredKernelType) -> str:
     try:
         devices = getattr(entry.resolve(), "devices", None)
-        return "any device" if devices is None else f"needs {' or '.join(sorted(devices))}"
+        if devices is None:
+            return "any device"
+        return f"needs {' or '.join(sorted(devices))}{unknown_to_torch(devices)}"
     except Exception as error:  # one that cannot even be imported; the reader wants to know
         return f"broken: {in_a_line(error)}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -12,12 +13,14 @@ import torch
 
 from tileops_core.backend.contract import (
     BuilderRegistration,
+    DeviceFactsRegistration,
     InterfaceRegistration,
     LoadFailure,
     Registration,
     TargetRegistration,
     in_a_line,
 )
+from tileops_core.backend.device_types import unknown_to_torch
 from tileops_core.backend.registered import Backend
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.cli.output import Page, json_option, print_json
@@ -99,11 +102,28 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
             {"name": name, "finding": finding}
             for name, finding in seen.findings(backend.name).items()
         ],
+        "unknown_devices": _unknown_devices(seen, backend.name, served, mine),
         "targets": [_target(seen, name, mine) for name in _targets_of(mine)],
         "unknown_ops": {
             op: did_you_mean(op, known).strip(" ()") for op in named if op not in known
         },
     }
+
+
+def _unknown_devices(
+    seen: Survey, backend: str, ops: list[str], mine: list[Registration]
+) -> dict[str, str]:
+    """What a backend declares for device types that torch does not know, each with a hint."""
+    declared: dict[str, Iterable[str]] = {
+        f"kernel type {candidate.key!r} of {op}": candidate.kernel_type.devices or ()
+        for op in ops
+        for candidate in seen.kernel_types(op, backend)
+    }
+    for registration in mine:
+        if isinstance(registration, DeviceFactsRegistration):
+            declared[registration.title] = (registration.device_type,)
+    hints = {what: unknown_to_torch(types).strip("; ") for what, types in declared.items()}
+    return {what: hint for what, hint in hints.items() if hint}
 
 
 def _targets_of(mine: list[Registration]) -> list[str]:
@@ -211,6 +231,8 @@ def _print(report: dict[str, Any], tracebacks: bool) -> None:
                 f"tileops_manifest_paths",
                 style="red",
             )
+        for what, hint in backend["unknown_devices"].items():
+            page.line(f"backend {backend['name']!r}: {what}: {hint}", style="yellow")
         for target in backend["targets"]:
             for device, fault in target["faults"].items():
                 page.line(f"target {target['name']!r} on {device}: {fault}", style="red")

@@ -248,6 +248,9 @@ def _check_alone(who: _Who, interfaces: Mapping[str, type[KernelInterface]]) -> 
     _check_words(who, "preferred_over", kernel_type.preferred_over, str, optional=False)
     _check_configs(who)
     devices = kernel_type.devices
+    for one in sorted(name for name in devices or () if ":" in name):
+        kind = one.partition(":")[0]
+        raise who.wrong(f"devices has {one!r}, which is one device and no type: write {kind!r}")
     if kernel_type.supported_archs is not None and (devices is None or len(devices) != 1):
         types = "any device" if devices is None else listed(devices, "no device")
         raise who.wrong(f"supported_archs are numbers of one device type, but devices are: {types}")
