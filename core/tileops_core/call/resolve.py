@@ -77,6 +77,7 @@ def select(op: CalledOp, device: torch.device) -> Selection:
         in_tree=lambda backend: installed.runs_on(device.type, backend),
         composite=op._plan.composite,
         own_kernels=bool(installed.interfaces),
+        lacking=installed.lacking,
     )
     return attrs.evolve(selection, builder=None) if op._runs_own_body else selection
 

@@ -84,6 +84,21 @@ class Installed:
             for devices in (candidate.kernel_type.devices,)
         )
 
+    def lacking(self) -> str:
+        """What the op lacks to be served in-tree by anybody on any device, or ``""``."""
+        if not self.interfaces:
+            return (
+                "its class has no `interfaces`, so a `forward` of its own is never run: give it "
+                "`interfaces` and a kernel type"
+            )
+        bare = [name for name in self.interfaces if not self.candidates(name)]
+        if len(bare) < len(self.interfaces):
+            return ""
+        return (
+            f"no kernel type of its interface {listed(map(repr, bare))} is installed: put one into "
+            "the class's `kernel_types`, or register one"
+        )
+
 
 def install(
     op: str,
