@@ -213,4 +213,4 @@ def _ops_of(registry: Registry) -> set[tuple[str, str]]:
 def _remedy(registry: Registry) -> str:
     if GENERAL in registry.backend_names() or GENERAL in registry.disabled():
         return ""
-    return f"; or `{INSTALL}`, which serves every op of the library on any device"
+    return f"; or `{INSTALL}`, which serves every op of the library that has a class, on any device"

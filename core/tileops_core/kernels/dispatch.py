@@ -103,7 +103,7 @@ class Decision:
             if kernel_type.general and kernel_type.devices is None:
                 return "even the general implementation does not serve it: change the call"
         return (
-            "tileops-reference serves every op of tileops-core on every device: "
+            "tileops-reference serves every op of tileops-core that has a class, on every device: "
             "pip install tileops-reference"
         )
 
