@@ -78,9 +78,13 @@ def turns_of(variants: Variants, every: Iterable[Variant]) -> Iterator[Turns]:
 def in_turn(served: Served, turns: Turns) -> None:
     """Call one instance with each call in turn, then with the first again, against the oracle.
 
+    A call that fails on a new instance too is left out: it is no matter of turns, and the column of
+    such calls tells it.
+
     Raises:
-        Failed: a call fails; ``in-turn: ...`` if it does not on a new instance.
+        Failed: a call fails that does not on a new instance.
         Refused: no two kinds of calls are served.
+        Skipped: no two kinds of calls are right by themselves.
     """
     if DISTRIBUTION in served.kind.outputs.values():
         raise Skipped("drawn results are compared by how often each comes, in many calls")
@@ -91,37 +95,40 @@ def in_turn(served: Served, turns: Turns) -> None:
     refused: Refused | None = None
     for variant in variants:
         try:
-            _one(served, op, variant, held, done)
+            if _is_right(served, op, variant, held, done):
+                done.append(variant)
         except Refused as error:
             refused = error
-        else:
-            done.append(variant)
-    if refused is not None and len(done) < 2:
-        raise refused
-    for variant in done[:1]:
-        _one(served, op, variant, held, done, _OTHER_VALUES)
+    if len(done) < 2:
+        raise refused or Skipped("there are no two kinds of calls that are right by themselves")
+    _is_right(served, op, done[0], held, done, _OTHER_VALUES)
 
 
-def _one(
+def _is_right(
     served: Served,
     op: Op,
     variant: Variant,
     held: Arguments,
     before: Sequence[Variant],
     seed: int = 0,
-) -> None:
+) -> bool:
+    """Whether a call is right; not if it is wrong on any instance.
+
+    Raises:
+        Failed: ``in-turn: ...`` if it is wrong on this instance only.
+    """
     try:
         _compared(served, op, variant, held, seed)
     except Failed as failed:
-        what = f"in a call with {_told(variant.call)}"
-        if not before or _fails(served, variant, held, seed):
-            raise Failed(f"{failed}, {what}") from failed
+        if _fails(served, variant, held, seed):
+            return False
+        after = f" that was called with {_told(before[0].call)} before" if before else ""
         raise Failed(
-            f"in-turn: {failed}, {what} of an instance that was called with "
-            f"{_told(before[0].call)} before; a new instance is right, so what was built for one "
-            f"call, or kept of it, serves another: an identity of entry_for leaves it out, or a "
-            f"kernel holds it"
+            f"in-turn: {failed}, in a call with {_told(variant.call)} of an instance{after}; a new "
+            "instance is right, so what was built for one call, or kept of it, serves another: an "
+            "identity of entry_for leaves it out, or a kernel holds it"
         ) from failed
+    return True
 
 
 def _compared(served: Served, op: Op, variant: Variant, held: Arguments, seed: int) -> None:
