@@ -16,6 +16,7 @@ from tileops_core.backend import (
     hookspecs,
 )
 from tileops_core.backend.discovery import Found
+from tileops_core.backend.loader import describe
 from tileops_core.backend.registry import Registry
 from tileops_core.errors import BackendError
 
@@ -197,6 +198,34 @@ def test_a_hook_named_by_specname_is_checked_too(site) -> None:
 def test_a_hook_that_is_optional_may_not_exist(site) -> None:
     site.distribution("acme", "@hookimpl(optionalhook=True)\ndef tileops_of_tomorrow(): return []")
     assert loaded(site.registry()).load_failures() == ()
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        ("def tileops_oracles(registry):", "tileops_oracles takes registry, and a hook is called"),
+        ("def tileops_oracles(*, strict):", "tileops_oracles takes strict, and a hook is called"),
+        ("async def tileops_oracles():", "tileops_oracles is async"),
+    ],
+)
+def test_a_hook_that_cannot_be_called_is_refused_in_our_words(site, head, says) -> None:
+    site.distribution("acme", f"@hookimpl\n{head} return []")
+    error = failure(site.registry()).error
+    assert isinstance(error, BackendError)
+    assert f"acme_plugin.{says}" in str(error)
+    assert "write it as `def tileops_oracles():`" in str(error)
+
+
+def test_a_hook_may_have_arguments_with_defaults(site) -> None:
+    site.distribution("acme", "@hookimpl\ndef tileops_oracles(cache={}): return []")
+    assert loaded(site.registry()).load_failures() == ()
+
+
+def test_a_mark_that_asks_for_too_much_is_told_with_what_is_enough(site) -> None:
+    site.distribution("acme", "@hookimpl(wrapper=True)\ndef tileops_oracles(): return []")
+    error = failure(site.registry()).error
+    assert isinstance(error, BackendError)
+    assert "a plain tileops_core.backend.hookimpl" in str(error)
 
 
 def test_a_hook_without_its_mark_is_refused(site) -> None:
@@ -456,6 +485,35 @@ def test_backends_can_be_skipped(site, monkeypatch, value, staying) -> None:
     registry = loaded(site.registry())
     assert registry.backend_names() == staying
     assert set(registry.disabled()) == {"acme", "zeta", "zeta_more"} - set(staying)
+
+
+def one_name(site, first: str = "acme-one", second: str = "acme-two") -> None:
+    """Two distributions that call their backends the same."""
+    for name in (first, second):
+        module = f"{name.replace('-', '_')}_plugin"
+        site.distribution(name, "", points=f"[tileops.backends]\nacme = {module}\n")
+
+
+def test_of_two_backends_of_one_name_the_hint_skips_the_one_that_failed(site) -> None:
+    one_name(site)
+    failed = failure(site.registry())
+    assert (failed.distribution, failed.skip) == ("acme-two", "acme-two")
+    assert describe(failed).endswith("TILEOPS_DISABLE_BACKENDS=acme-two")
+
+
+def test_the_hint_for_two_backends_of_one_name_helps(site, monkeypatch) -> None:
+    one_name(site)
+    monkeypatch.setenv("TILEOPS_DISABLE_BACKENDS", failure(site.registry()).skip)
+    again = site.registry()
+    assert loaded(again).load_failures() == ()
+    assert again.backend_names() == ("acme",)
+
+
+def test_without_a_name_that_skips_one_backend_only_there_is_no_hint_to_skip(site) -> None:
+    one_name(site, "a", "acme")
+    failed = failure(site.registry())
+    assert failed.skip is None
+    assert "TILEOPS_DISABLE_BACKENDS" not in describe(failed)
 
 
 def test_a_skipped_backend_is_not_imported(site, monkeypatch) -> None:

@@ -409,6 +409,22 @@ def test_kernel_types_that_all_refuse_are_named_with_their_reasons():
     assert torch.equal(op(small()), small() * 2)
 
 
+def test_a_factory_that_cannot_be_called_is_told_at_the_call_that_builds():
+    interfaces, only = faulty.in_tree(
+        entry_for=classmethod(lambda cls, call: ((), lambda dim: cls))
+    )
+    cls = op_class(
+        "ProbeFwdOp",
+        interfaces=interfaces,
+        call_spec=lambda self, x: interfaces["probe"].request(x.device, x.dtype, x.shape),
+    )
+    with (
+        registered(KernelTypeRegistration("ProbeFwdOp", "fast", only), backend="vendor"),
+        pytest.raises(BackendError, match=r"kernel type 'fast' \(vendor\): .* takes arguments"),
+    ):
+        cls()(small())
+
+
 def test_an_op_that_nobody_serves_says_so():
     op = op_class("ProbeFwdOp")()
     with pytest.raises(OpNotAvailableError, match="ProbeFwdOp"):
@@ -425,6 +441,28 @@ def test_a_detector_that_raises_claims_nothing():
         op = op_class("ProbeFwdOp")()
         with pytest.raises(OpNotAvailableError):
             op(small())
+
+
+@pytest.mark.parametrize("asked", [None, BUILTIN, "reference"])
+def test_a_forward_without_a_kernel_interface_is_told_that_it_lacks_one(asked):
+    cls = op_class("ProbeFwdOp", forward=lambda self, x: x * 2)
+    with pytest.raises(OpNotAvailableError) as caught:
+        cls(target=asked)(small())
+    text = str(caught.value)
+    assert "its class has no `interfaces`, so a `forward` of its own is never run" in text
+    assert "a BuilderRegistration for 'ProbeFwdOp' would do too" in text
+    assert "a backend for 'cpu'" not in text
+
+
+def test_an_interface_without_a_kernel_type_is_told_that_it_lacks_one():
+    interfaces, _ = faulty.in_tree()
+    cls = op_class(
+        "ProbeFwdOp",
+        interfaces=interfaces,
+        call_spec=lambda self, x: interfaces["probe"].request(x.device, x.dtype, x.shape),
+    )
+    with pytest.raises(OpNotAvailableError, match="no kernel type of its interface 'probe' is"):
+        cls()(small())
 
 
 def test_without_any_backend_the_error_says_why_nobody_serves():

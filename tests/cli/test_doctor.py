@@ -24,6 +24,7 @@ from tileops_core.backend import (
 from tileops_core.backend.contract import ManifestPath
 from tileops_core.cli import tileops
 from tileops_core.cli.output import Page
+from tileops_reference.kernels.reduction import SoftmaxReference
 
 OP = "RMSNormFwdOp"
 
@@ -144,14 +145,41 @@ def test_targets_that_build_different_ops_are_not_ambiguous(run) -> None:
         assert report(run)["ambiguous"] == []
 
 
-def test_an_op_that_no_manifest_knows_is_told_with_a_guess(run) -> None:
+def test_an_op_that_no_manifest_knows_is_a_failure_with_a_guess(run) -> None:
     """REG: the registry knows no manifest, so nobody else would say it."""
     with registered(
         TargetRegistration("acme", on_cpu), BuilderRegistration("RmsNormFwdOp", "acme", build)
     ):
         result = run("doctor")
     assert "'RmsNormFwdOp', which no manifest knows (did you mean 'RMSNormFwdOp'?)" in result.output
-    assert result.exit_code == 0
+    assert "correct the name" in result.output
+    assert result.exit_code == 1
+
+
+OWN_OP = """
+from tileops_core.backend import BuilderRegistration, hookimpl
+from tileops_core.op import Op
+class AcmeTwiceFwdOp(Op):
+    spec = {
+        "family": "acme", "status": "implemented",
+        "signature": {
+            "forall": {"N": "Dim", "T": "DType[float32]"},
+            "inputs": {"x": {"dtype": "T", "shape": "[N]"}},
+            "outputs": {"y": {"dtype": "T", "shape": "[N]"}},
+        },
+        "workloads": [{"label": "small", "N": 8, "dtype_cases": [{"T": "float32"}]}],
+    }
+@hookimpl
+def tileops_kernel_builders():
+    return [BuilderRegistration("AcmeTwiceFwdOp", "acme", lambda x: lambda x: x + x)]
+"""
+
+
+def test_an_op_whose_class_holds_its_entry_is_known(shell, install) -> None:
+    install("acme", OWN_OP)
+    done = shell("doctor")
+    assert "AcmeTwiceFwdOp" not in done.stdout
+    assert done.returncode == 0
 
 
 def test_a_detector_that_raises_is_the_backends_failure(run) -> None:
@@ -161,6 +189,23 @@ def test_a_detector_that_raises_is_the_backends_failure(run) -> None:
         result.output
     )
     assert result.exit_code == 1
+
+
+def test_a_device_type_that_torch_does_not_know_is_told_with_a_guess_and_is_no_failure(run) -> None:
+    """A vendor's own is known only where its extension of torch is imported."""
+    misspelled = type("Fast", (SoftmaxReference,), {"devices": {"gpu"}, "general": False})
+    with registered(
+        KernelTypeRegistration("SoftmaxFwdOp", "fast", misspelled),
+        DeviceFactsRegistration("cdua", lambda device: None),
+        backend="acme",
+    ):
+        result = run("doctor")
+    assert (
+        "backend 'acme': kernel type 'fast' of SoftmaxFwdOp: torch knows no device type 'gpu' "
+        "(did you mean 'cuda'?) here"
+    ) in result.output
+    assert "torch knows no device type 'cdua' (did you mean 'cuda'?) here" in result.output
+    assert result.exit_code == 0
 
 
 COMPILER = "no C++ compiler found; install one: apt install g++"

@@ -100,6 +100,12 @@ def test_a_composite_is_explained_with_its_stages(run, monkeypatch):
     ]
 
 
+ATTENTION = [
+    "GQADenseFwdOp",
+    *("--shape", "q=float16[1,8,4,16]"),
+    *("--shape", "k=float16[1,8,2,16]"),
+    *("--shape", "v=float16[1,8,2,16]"),
+]
 MISUSE = {
     "an unknown op": (["RMSNromFwdOp"], "there is no op 'RMSNromFwdOp' (did you mean"),
     "no call": (["RMSNormFwdOp"], f"for each tensor, or --case with one of {CASE}"),
@@ -107,7 +113,26 @@ MISUSE = {
     "a case and a shape": ([*NORM, "--case", CASE], "give --case, or --shape and --param"),
     "a shape of no form": (["ReLUFwdOp", "--shape", "3x4"], "'3x4' is not of the form NAME="),
     "a shape of no input": (["ReLUFwdOp", "--shape", "y=float32[3]"], "there is no input 'y'"),
-    "a shape too many": (["ReLUFwdOp", *["--shape", "float32[3]"] * 2], "there is no input ''"),
+    "a shape too many": (
+        ["ReLUFwdOp", *["--shape", "float32[3]"] * 2], "is one too many: the op takes input",
+    ),
+    "a tensor that is missing": (
+        ["GEMMFwdOp", "--shape", "a=float16[2,8]"],
+        "GEMMFwdOp takes b in this call, and no option says so: add --shape b=DTYPE[",
+    ),
+    "tensors that are missing": (
+        ["FusedAddRMSNormFwdOp", "--shape", "weight=float16[8]"],
+        "takes input, residual in this call, and no option says so: add --shape input=DTYPE[",
+    ),
+    "a tensor that other options ask for": (
+        [*ATTENTION, "--param", "pos_encoding_mode=rope", "--param", "rotary_dim=16"],
+        "GQADenseFwdOp takes rope_cos in this call",
+    ),
+    "a shape said twice": (["GEMMFwdOp", *["--shape", "a=float16[2,8]"] * 2], "a was given before"),
+    "a parameter said twice": ([*NORM, *["--param", "eps=1.0"] * 2], "eps was given before"),
+    "a length that no tensor has": (
+        ["ReLUFwdOp", "--shape", f"input=float32[{10**20}]"], "no tensor has so many elements",
+    ),
     "a dtype that is none": (["ReLUFwdOp", "--shape", "input=ones[3]"], "'ones' is no dtype"),
     "a parameter that is missing": (NORM[:3], "normalized_shape"),
     "an unknown parameter": ([*NORM, "--param", "epz=3"], "there is no parameter 'epz' (did you"),

@@ -112,6 +112,10 @@ def test_what_ci_runs_is_a_program(run, here: Path) -> None:
         ("tileops-acme", "is put before it anyway (did you mean 'acme'?)"),
         ("tileops", "is put before it anyway"),
         ("a" * (LONGEST + 1), f"letters long; {LONGEST} are the most"),
+        ("torch", "is a module of torch, so target='torch' would mislead; choose another name"),
+        ("yaml", "is a module of PyYAML, so target='yaml' would mislead; choose another name"),
+        ("json", "is a module of Python's own, so target='json' would mislead"),
+        ("Torch", "is no name for Python and for package indexes"),
         *((name, "choose another name") for name in sorted(RESERVED)),
     ],
 )
@@ -131,7 +135,23 @@ def test_the_name_of_an_installed_backend_is_taken(shell, install, tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
+def test_a_package_of_the_name_that_would_be_written_is_not_shadowed(shell, tmp_path) -> None:
+    (tmp_path / "tileops_acme.py").touch()
+    done = shell("new-backend", "acme", str(tmp_path / "new"))
+    assert done.returncode == 2
+    assert "would make a package tileops_acme, and there is one here already" in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_backend_may_be_named_after_what_it_is_made_with(shell, tmp_path) -> None:
+    """As tilelang is: the package that is written is tileops_NAME."""
+    (tmp_path / "acme_compiler.py").touch()
+    done = shell("new-backend", "acme_compiler", str(tmp_path / "new"))
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_guess_is_a_name_that_can_be_had(run) -> None:
+    assert "did you mean" not in run("new-backend", "Torch").stderr
     assert "did you mean" not in run("new-backend", "Reference").stderr
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
-from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
+from tileops_core.backend import (
+    BuilderRegistration,
+    KernelTypeRegistration,
+    TargetRegistration,
+    registered,
+)
 from tileops_core.spec.catalogue import family_of, known_ops, status_of
+from tileops_reference.kernels.reduction import SoftmaxReference
 
 
 def build(*_: object, **__: object) -> object:
@@ -63,6 +70,12 @@ def test_a_detector_that_claims_the_device_makes_its_target_the_default(run) -> 
     assert found["RMSNormFwdOp"]["targets"]["acme"] == ["cpu"]
     assert found["SumFwdOp"]["default"]["cpu"] == "in-tree: reference"
     assert found["SumFwdOp"]["targets"]["acme"] is None
+
+
+def test_what_a_target_serves_stands_in_the_last_line(run) -> None:
+    with registered(KernelTypeRegistration("SoftmaxFwdOp", "own", SoftmaxReference), backend="own"):
+        text = run("ops", "--family", "reduction", "--target", "own").output
+    assert re.fullmatch(r"own serves 1 of \d+: SoftmaxFwdOp", text.splitlines()[-1])
 
 
 def test_a_target_that_claims_nothing_here_serves_by_name(run) -> None:

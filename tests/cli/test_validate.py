@@ -92,6 +92,35 @@ def test_an_unknown_code_is_a_misuse(run) -> None:
     assert "did you mean 'use-present'" in done.output
 
 
+def test_half_a_surrogate_pair_in_a_label_is_a_finding(run, outside) -> None:
+    text = outside.read_text(encoding="utf-8").replace("label: small", 'label: "small\\ud800"')
+    outside.write_text(text, encoding="utf-8")
+    result = run("validate", "--no-code", str(outside))
+    assert result.exit_code == 1
+    assert "found invalid Unicode character escape code" in result.stdout
+
+
+def test_half_a_surrogate_pair_in_a_label_of_a_class_is_told(shell, install) -> None:
+    source = """
+from tileops_core.op import Op
+class AcmeTwiceFwdOp(Op):
+    spec = {
+        "family": "acme", "status": "implemented",
+        "signature": {
+            "forall": {"N": "Dim", "T": "DType[float32]"},
+            "inputs": {"x": {"dtype": "T", "shape": "[N]"}},
+            "outputs": {"y": {"dtype": "T", "shape": "[N]"}},
+        },
+        "workloads": [{"label": "small\\ud800", "N": 8, "dtype_cases": [{"T": "float32"}]}],
+    }
+"""
+    install("acme", source)
+    done = shell("doctor", PYTHONIOENCODING="utf-8:strict")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    assert "is no label" in done.stdout
+
+
 def test_a_path_that_is_not_there_is_a_misuse(run) -> None:
     done = run("validate", "nowhere.yaml")
     assert done.exit_code == 2

@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
-from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
+from tileops_core.backend import (
+    BuilderRegistration,
+    KernelTypeRegistration,
+    TargetRegistration,
+    registered,
+)
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.conformance.outcomes import Result
 from tileops_core.conformance.suite import Request, Suite, run
@@ -18,11 +23,17 @@ TARGET = "wrong"
 
 @pytest.fixture
 def target() -> Callable[..., Any]:
-    """Register a target for the length of a ``with``: its builders by op."""
+    """Register a target for the length of a ``with``: its builders by op, or kernel types."""
     REGISTRY.ensure_loaded()
 
     @contextmanager
     def serving(**builders: Any) -> Iterator[str]:
+        types = {op: built for op, built in builders.items() if isinstance(built, type)}
+        if types:
+            its_own = [KernelTypeRegistration(op, TARGET, one) for op, one in types.items()]
+            with registered(*its_own, backend=TARGET):
+                yield TARGET
+            return
         registrations = [BuilderRegistration(op, TARGET, b) for op, b in builders.items()]
         with registered(TargetRegistration(TARGET, lambda device: False), *registrations):
             yield TARGET

@@ -162,3 +162,12 @@ def test_a_browser_shows_failures_first_and_a_cell_when_it_is_clicked(page):
     assert "expected: known" in details.inner_text()
     page.get_by_role("button", name="TanhFwdOp, leak: xfailed").click()
     assert details.locator("h2").inner_text() == "Not as expected"
+
+
+@pytest.mark.parametrize("form", ["txt", "json", "html"])
+def test_half_a_surrogate_pair_in_a_message_is_no_obstacle(form, tmp_path):
+    """What a backend raises may hold any text."""
+    result = Result("SumFwdOp", "reduction", "empty", "a", "failed", 0.1, "error: no \ud800 luck")
+    path = tmp_path / f"report.{form}"
+    Report("acme", "cpu", 7, ALL_COLUMNS, (result,)).write(path)
+    assert "\\ud800 luck" in path.read_text(encoding="utf-8")

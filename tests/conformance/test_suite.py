@@ -155,6 +155,24 @@ def test_a_refusal_is_no_failure_and_a_program_per_call_is_one(results):
     assert all("takes matrices" in r.message for r in found if r.outcome == REFUSED)
 
 
+def test_a_call_that_is_wrong_by_itself_is_no_matter_of_turns(results, target):
+    """Its own column tells it, and whoever expects that expects it once."""
+
+    def build(x, **params):
+        return lambda x: torch.tanh(x) if x.dtype is not torch.bfloat16 else torch.zeros_like(x)
+
+    with target(TanhFwdOp=build) as name:
+        found = results(name, "TanhFwdOp", columns={"dtype", "in-turn"})
+    assert {r.column for r in found if r.outcome == FAILED} == {"dtype"}
+    assert {r.outcome for r in found if r.column == "in-turn"} == {PASSED}
+
+
+def test_turns_of_which_none_is_right_are_skipped(results, target):
+    with target(TanhFwdOp=lambda x, **params: torch.zeros_like) as name:
+        (found,) = results(name, "TanhFwdOp", columns={"in-turn"})
+    assert found.outcome == SKIPPED
+
+
 def test_a_target_that_serves_nothing_has_nothing_to_check():
     with registered(TargetRegistration("idle", lambda device: False)):
         assert list(Suite(Request("idle")).checks()) == []

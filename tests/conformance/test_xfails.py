@@ -79,3 +79,10 @@ def test_lines_that_hold_no_longer_are_told(xfails):
 def test_a_pattern_of_which_some_fail_stays(xfails):
     found = [xfails.judge(result("SumFwdOp/empty/a", o)) for o in ("passed", "failed")]
     assert xfails.told(found, whole=False) == []
+
+
+def test_a_file_that_is_no_text_is_refused_with_its_name(tmp_path):
+    path = tmp_path / "xfails.txt"
+    path.write_bytes(b"SumFwdOp/a/\xff\n")
+    with pytest.raises(ValueError, match=r"xfails.txt is no text in UTF-8"):
+        Xfails.read(path)

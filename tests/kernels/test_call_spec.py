@@ -51,6 +51,18 @@ class RowsKernel(KernelInterface):
     request = RowsCall
 
 
+def test_a_field_shows_its_type_to_help_and_to_sphinx():
+    assert inspect.signature(RowsCall.rows.fget).return_annotation == "int"
+    assert inspect.signature(RowsCall.device.fget).return_annotation == "torch.device"
+
+
+def test_a_field_has_a_docstring_of_its_own():
+    assert inspect.getdoc(RowsCall.rows) == "A field of RowsCall."
+    assert inspect.getdoc(WiderCall.causal) == (
+        "A field of WiderCall; ``False`` where the call spec is made without it."
+    )
+
+
 def test_fields_are_taken_by_position_and_by_name():
     by_position = RowsCall(CPU, torch.float16, 3, 0.5)
     by_name = RowsCall(scale=0.5, rows=3, dtype=torch.float16, device=CPU)

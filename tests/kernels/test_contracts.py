@@ -117,6 +117,11 @@ def bad_kernels(bench: Any) -> dict[str, tuple[Any, type[Exception], str]]:
             "supported_archs = 90; .* frozenset of int or None",
         ),
         "preferred_over is a word": (k(preferred_over="b"), TypeError, "preferred_over = 'b'"),
+        "devices has a device": (
+            k(devices=frozenset({"cuda:0"})),
+            ValueError,
+            "devices has 'cuda:0', which is one device and no type: write 'cuda'",
+        ),
         "archs of two device types": (
             k(devices=frozenset({"cuda", "acme"}), supported_archs=frozenset({90})),
             ValueError,
@@ -163,6 +168,7 @@ FAULTS = [
     "devices is a word",
     "archs is a number",
     "preferred_over is a word",
+    "devices has a device",
     "archs of two device types",
     "archs of any device",
     "preferred over itself",

@@ -11,7 +11,7 @@ from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
 from tileops_core.kernels import call_spec
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import install
-from tileops_core.kernels.dispatch import decide, entry_for, forward_of
+from tileops_core.kernels.dispatch import check_factory, decide, entry_for, forward_of
 
 CUDA_ONLY = frozenset({"cuda"})
 CPU_ONLY = frozenset({"cpu"})
@@ -55,6 +55,32 @@ def test_a_kernel_type_for_other_devices_is_dropped(ask, bench):
     decision = ask(own={"a": bench.kernel(devices=CUDA_ONLY), "b": bench.kernel(devices=CPU_ONLY)})
     assert decision.require().key == "b"
     assert reason(decision, "a") == "runs on cuda, not cpu"
+
+
+@pytest.mark.parametrize(
+    ("devices", "says"),
+    [
+        (
+            {"cdua"},
+            "runs on cdua, not cpu; torch knows no device type 'cdua' (did you mean 'cuda'?)",
+        ),
+        ({"gpu"}, "runs on gpu, not cpu; torch knows no device type 'gpu' (did you mean 'cuda'?)"),
+        (
+            {"CUDA"},
+            "runs on CUDA, not cpu; torch knows no device type 'CUDA' (did you mean 'cuda'?)",
+        ),
+        (
+            {"acme"},
+            "runs on acme, not cpu; torch knows no device type 'acme' here, others are cpu,",
+        ),
+        ({"meta"}, "runs on meta, not cpu"),
+    ],
+)
+def test_a_device_type_that_torch_does_not_know_gets_a_hint(ask, bench, devices, says):
+    """A vendor's type is known once its extension of torch is imported, so it is no error."""
+    decision = ask(own={"a": bench.kernel(devices=frozenset(devices)), "b": bench.kernel()})
+    assert reason(decision, "a").startswith(says)
+    assert ("torch knows" in reason(decision, "a")) == (devices != {"meta"})
 
 
 def test_a_kernel_type_for_other_archs_is_dropped(ask, bench):
@@ -432,6 +458,27 @@ def test_something_else_than_an_identity_and_a_factory_is_a_fault(entry, answer)
         BackendError, match=r"'a' \(acme\): entry_for returned .*\(identity, factory\)"
     ):
         entry(lambda call: answer)
+
+
+def test_a_kernel_in_the_place_of_what_builds_it_is_a_fault(entry, bench):
+    """Of a kernel too it holds that it can be called."""
+    with pytest.raises(
+        BackendError, match=r"'a' \(acme\): entry_for gave the built kernel .*cls\("
+    ):
+        entry(lambda call: ((), bench.kernel()()))
+
+
+def test_a_kernel_alone_is_told_with_what_was_due(entry, bench):
+    with pytest.raises(BackendError, match=r"'a' \(acme\): entry_for returned .*lambda: cls\("):
+        entry(lambda call: bench.kernel()())
+
+
+def test_a_factory_that_takes_arguments_is_told_with_what_was_due(bench):
+    (candidate,) = bench.install(bench.registered("acme", a=bench.kernel())).candidates("norm")
+    with pytest.raises(BackendError, match=r"takes arguments \(missing .*'dim'\).*lambda: cls\("):
+        check_factory(candidate, bench.op, lambda dim: dim)
+    for factory in (dict, lambda dim=1: dim):
+        check_factory(candidate, bench.op, factory)
 
 
 def test_an_identity_that_is_no_key_is_a_fault(entry):

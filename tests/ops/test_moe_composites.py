@@ -245,7 +245,7 @@ def test_the_shared_expert_is_there_when_its_weights_are():
         assert torch.equal(routed, alone(hidden, logits, *weights[:2]))
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, 4, INNER])
 def test_the_ranks_parts_of_the_shared_expert_add_up(ranks):
     hidden, logits, weights = torch.randn(4, WIDTH), torch.randn(4, EXPERTS), weights_of()
     shared = torch.randn(2 * INNER, WIDTH), torch.randn(WIDTH, INNER)

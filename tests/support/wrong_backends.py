@@ -1,12 +1,13 @@
 """Backends that get one thing wrong, and what the conformance suite has to say of each.
 
 Every fault is a whole-op builder for one op, made of the reference's function, so that nothing else
-is wrong with it.
+is wrong with it; or a kernel type, where what is wrong is the identity of what it builds.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ import torch
 from torch import Tensor
 
 from tileops_core.backend.registry import REGISTRY
+from tileops_core.interfaces.reduction import SoftmaxFwdInterface
+from tileops_core.kernels import Kernel
 
 Builder = Callable[..., Callable[..., Any]]
 
@@ -44,7 +47,7 @@ class Fault:
     Attributes:
         name: what kind of fault it is.
         op: the op that is built wrongly.
-        build: the builder.
+        build: the builder, or the kernel type.
         columns: columns in which it must show, all of them.
         says: how every failure in those begins.
         spares: columns in which it must not show.
@@ -52,7 +55,7 @@ class Fault:
 
     name: str
     op: str
-    build: Builder
+    build: Builder | type[Kernel]
     columns: frozenset[str]
     says: str
     spares: frozenset[str] = frozenset()
@@ -242,6 +245,61 @@ def _halves_of_the_group(*specs: Any, **params: Any) -> Callable[..., Any]:
     return kernel
 
 
+_ALONE = frozenset(
+    {"workload", "dtype", "odd", "scalar", "purity", "determinism", "build-once", "threads"}
+)
+"""Columns whose instances get calls of one kind each."""
+
+
+def _keeps_the_first_weight(*specs: Any, **params: Any) -> Callable[..., Any]:
+    """Packs its weight at the first call, and reads no other one's."""
+    good, packed = right("RMSNormFwdOp")(*specs, **params), list[Any]()
+
+    def kernel(x: Tensor, weight: Tensor | None) -> Any:
+        packed[1:] = []
+        packed.append(None if weight is None else weight.clone())
+        return good(x, packed[0])
+
+    return kernel
+
+
+class _Softmax(Kernel, SoftmaxFwdInterface):
+    """What is right of the kernel types below: each builds for one call and calls that its own."""
+
+    devices = frozenset({"cpu"})
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.to(self.call.out_dtype).float()
+        return torch.softmax(wide, self.call.dim).to(self.call.out_dtype)
+
+
+class IdentityWithoutDtype(_Softmax):
+    @classmethod
+    def entry_for(cls, call: Any) -> Any:
+        return (call.dim, call.shape), lambda: cls(call)
+
+
+class IdentityWithoutShape(_Softmax):
+    @classmethod
+    def entry_for(cls, call: Any) -> Any:
+        return (call.dim, call.dtype, call.out_dtype), lambda: cls(call)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """As with a grid that is compiled in: so many elements are done, and no others."""
+        done, result = math.prod(self.call.shape), torch.zeros_like(x, dtype=self.call.out_dtype)
+        result.view(-1)[:done] = super().forward(x).view(-1)[:done]
+        return result
+
+
+class IdentityWithoutRank(_Softmax):
+    @classmethod
+    def entry_for(cls, call: Any) -> Any:
+        return (call.dtype, call.out_dtype), lambda: cls(call)
+
+
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "off by one axis", "CumsumFwdOp", _off_by_one_axis,
@@ -342,6 +400,26 @@ FAULTS: tuple[Fault, ...] = (
         "maps heads of groups wrongly", "GQADenseFwdOp", _halves_of_the_group,
         frozenset({"workload", "branch"}), "value: o ",
         frozenset({"purity", "determinism"}),
+    ),
+    Fault(
+        "an identity without the dtype", "SoftmaxFwdOp", IdentityWithoutDtype,
+        frozenset({"in-turn"}), "in-turn: contract: SoftmaxFwdOp: ",
+        _ALONE,
+    ),
+    Fault(
+        "an identity without the shape", "SoftmaxFwdOp", IdentityWithoutShape,
+        frozenset({"in-turn"}), "in-turn: value: output ",
+        _ALONE,
+    ),
+    Fault(
+        "an identity without the rank", "SoftmaxFwdOp", IdentityWithoutRank,
+        frozenset({"in-turn"}), "in-turn: ",
+        _ALONE,
+    ),
+    Fault(
+        "keeps the first weight", "RMSNormFwdOp", _keeps_the_first_weight,
+        frozenset({"in-turn"}), "in-turn: value: output ",
+        _ALONE - {"threads"},
     ),
 )  # fmt: skip
 """Each kind of fault, by name."""

@@ -414,6 +414,8 @@ class LoadFailure:
         error: what was raised.
         traceback: its traceback as text.
         entry_point: what the distribution's entry point says, or "".
+        skip: what ``TILEOPS_DISABLE_BACKENDS`` has to be to leave out this backend and none of
+            another distribution; None if nothing does.
     """
 
     backend: str
@@ -422,6 +424,7 @@ class LoadFailure:
     error: BaseException
     traceback: str
     entry_point: str = ""
+    skip: str | None = None
 
     def __str__(self) -> str:
         point = f", entry point {self.entry_point!r}" if self.entry_point else ""

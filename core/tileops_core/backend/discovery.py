@@ -58,6 +58,26 @@ def discover() -> list[Found]:
     return sorted(found, key=rank)
 
 
+def skip_of(point: Found, points: Iterable[Found]) -> str | None:
+    """What ``TILEOPS_DISABLE_BACKENDS`` has to be to leave one backend out.
+
+    Args:
+        point: the backend's entry point.
+        points: all that are installed.
+
+    Returns:
+        Its name; its distribution, where another one has a backend of that name; None where that
+        would be read as a backend's name too, or both are of one distribution.
+    """
+    all_of_them = tuple(points)
+    owners = [other.distribution for other in all_of_them if other.name == point.name]
+    if len(owners) < 2:
+        return point.name
+    taken = {other.name for other in all_of_them}
+    alone = owners.count(point.distribution) == 1 and point.distribution not in taken
+    return point.distribution if alone else None
+
+
 def rank(found: Found) -> tuple[bool, str, str, str]:
     """The order of loading."""
     return (not is_core(found), found.distribution, found.name, found.value)

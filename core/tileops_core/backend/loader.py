@@ -23,7 +23,14 @@ from tileops_core.backend.contract import (
     is_name,
     near_name,
 )
-from tileops_core.backend.discovery import CORE, CORE_DISTRIBUTION, Found, is_core, normalized
+from tileops_core.backend.discovery import (
+    CORE,
+    CORE_DISTRIBUTION,
+    Found,
+    is_core,
+    normalized,
+    skip_of,
+)
 from tileops_core.backend.registered import LOGGER, Backend
 from tileops_core.errors import BackendError
 from tileops_core.suggest import did_you_mean
@@ -110,11 +117,13 @@ def collect(found: Iterable[Found]) -> list[Harvest]:
     ``KeyboardInterrupt``, which is the user's, goes through.
     """
     first: dict[str, Backend] = {}
-    return [_harvest(point, first) for point in found]
+    points = list(found)
+    return [_harvest(point, points, first) for point in points]
 
 
-def _harvest(point: Found, first: dict[str, Backend]) -> Harvest:
-    backend = Backend(point.name, point.distribution, point.read_version, point.value)
+def _harvest(point: Found, points: list[Found], first: dict[str, Backend]) -> Harvest:
+    skip = skip_of(point, points)
+    backend = Backend(point.name, point.distribution, point.read_version, point.value, skip)
     try:
         _check_name(backend, first.setdefault(point.name, backend))
         return Harvest(backend, tuple(_registrations(point)))
@@ -128,7 +137,13 @@ def failure_of(backend: Backend, error: BaseException) -> LoadFailure:
     """What ``load_failures()`` keeps of an exception."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     return LoadFailure(
-        backend.name, backend.distribution, backend.version, error, text, backend.entry_point
+        backend.name,
+        backend.distribution,
+        backend.version,
+        error,
+        text,
+        backend.entry_point,
+        backend.skip,
     )
 
 
@@ -144,13 +159,23 @@ def _registrations(point: Found) -> list[Registration]:
     # A manager of its own for every backend: no order among backends, and no hook wrapper of one
     # around the results of another.
     manager = _Manager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
     if plugin is None or manager.register(plugin, point.name) is None:
         raise BackendError(
             f"entry point {point.name} = {point.value!r} is {plugin!r}; it must be a module or an "
             f"object with functions marked by tileops_core.backend.hookimpl",
             backend=point.name,
         )
+    for caller in manager.get_hookcallers(plugin) or ():
+        for implementation in caller.get_hookimpls() if caller.name in hookspecs.HOOKS else ():
+            _check_hook_arguments(implementation.function, caller.name, point)
+    try:
+        manager.add_hookspecs(hookspecs)
+    except pluggy.PluginValidationError as error:
+        raise BackendError(
+            f"{point.value} marks a hook in a way that is none: {' '.join(str(error).split())}; a "
+            "plain tileops_core.backend.hookimpl above a function that returns a list is enough",
+            backend=point.name,
+        ) from error
     _check_hook_names(manager, plugin, point)
     registrations: list[Registration] = []
     for hook, kind in hookspecs.HOOKS.items():
@@ -184,6 +209,28 @@ def _check_name(backend: Backend, first: Backend) -> None:
             f"{backend}, entry point {backend.entry_point!r}, needs another: "
             f"uninstall one of the two distributions",
             backend=name,
+        )
+
+
+def _check_hook_arguments(function: Any, hook: str, point: Found) -> None:
+    """Refuse a hook that could not be called: they get nothing, and what they return is used."""
+    wrong = None
+    if inspect.iscoroutinefunction(function):
+        wrong = "is async, and nobody would wait for it"
+    else:
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except ValueError:  # some builtins do not tell their arguments
+            return
+        variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        asked = [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
+        if asked:
+            wrong = f"takes {', '.join(asked)}, and a hook is called with nothing"
+    if wrong is not None:
+        raise BackendError(
+            f"{point.value}.{function.__name__} {wrong}; write it as `def {hook}():` that returns "
+            "a list",
+            backend=point.name,
         )
 
 
@@ -249,9 +296,9 @@ def describe(failure: LoadFailure, *, whole: bool = True) -> str:
         failure: what failed.
         whole: the whole backend is left out, not one thing that it registered.
     """
+    skip = f", or skip it with TILEOPS_DISABLE_BACKENDS={failure.skip}" if failure.skip else ""
     remedy = (
-        f"fix, update or uninstall {failure.distribution}, or skip it with "
-        f"TILEOPS_DISABLE_BACKENDS={failure.backend}"
+        f"fix, update or uninstall {failure.distribution}{skip}"
         if failure.distribution
         else "fix it and register it again"
     )

@@ -40,9 +40,11 @@ class Backend:
         distribution: the distribution's name; None for registrations made at run time.
         read_version: reads the distribution's version; called when somebody asks for it.
         entry_point: the entry point's value.
+        skip: what ``TILEOPS_DISABLE_BACKENDS`` has to be to leave out this backend and none of
+            another distribution; None if nothing does.
     """
 
-    __slots__ = ("_read_version", "distribution", "entry_point", "name")
+    __slots__ = ("_read_version", "distribution", "entry_point", "name", "skip")
 
     def __init__(
         self,
@@ -50,8 +52,10 @@ class Backend:
         distribution: str | None = None,
         read_version: Callable[[], str | None] | None = None,
         entry_point: str = "",
+        skip: str | None = None,
     ) -> None:
         self.name = name
+        self.skip = skip
         self.distribution = distribution
         self.entry_point = entry_point
         self._read_version = read_version
@@ -128,8 +132,10 @@ class Registered(Generic[R, T]):
 
     def _broken(self, reference: str, why: str) -> BackendError:
         registration = self.registration
+        skip = self.origin.skip
+        skipping = f", or skip it with TILEOPS_DISABLE_BACKENDS={skip}" if skip else ""
         remedy = (
-            f"reinstall or report it, or skip it with TILEOPS_DISABLE_BACKENDS={self.backend}"
+            f"reinstall or report it{skipping}"
             if self.distribution
             else "register what can be imported"
         )

@@ -193,10 +193,9 @@ def _remedy(first: Backend, second: Backend) -> str:
         return f"choose another name, or unregister_backend({first.name!r}) first"
     if first.name == second.name:
         return "return one of the two only"
-    return (
-        f"uninstall one of the two distributions, or skip one with "
-        f"TILEOPS_DISABLE_BACKENDS={first.name} or TILEOPS_DISABLE_BACKENDS={second.name}"
-    )
+    skips = [f"TILEOPS_DISABLE_BACKENDS={b.skip}" for b in (first, second) if b.skip]
+    skip = f", or skip one with {' or '.join(skips)}" if skips else ""
+    return f"uninstall one of the two distributions{skip}"
 
 
 def _check_target(new: Registration, backend: Backend, names: Mapping[str, str | None]) -> None:

@@ -158,6 +158,7 @@ def select_target(
     in_tree: Callable[[str | None], bool],
     composite: bool = False,
     own_kernels: bool = False,
+    lacking: Callable[[], str] = str,
     registry: Registry = REGISTRY,
 ) -> Selection:
     """Decide who serves ``op`` on ``device``.
@@ -174,6 +175,7 @@ def select_target(
         composite: the op has sub-ops that can run in its place.
         own_kernels: a composite that has kernels of its own too, so that a named target has to
             bring a builder.
+        lacking: what the op lacks to be served in-tree anywhere, for the error; ``""`` if nothing.
         registry: where to look.
 
     Raises:
@@ -192,12 +194,12 @@ def select_target(
         )
     composition = composite and not own_kernels
     if isinstance(target, str):
-        return _named(registry, op, target, device, in_tree, composition, reasons)
+        return _named(registry, op, target, device, in_tree, composition, lacking, reasons)
     if target is None:
         found = _detected(registry, op, device, composite, composition, reasons)
         if found is not None:
             return found
-    return _in_tree(registry, op, target, device, in_tree, composite, reasons)
+    return _in_tree(registry, op, target, device, in_tree, composite, lacking, reasons)
 
 
 def _named(
@@ -207,6 +209,7 @@ def _named(
     device: torch.device,
     in_tree: Callable[[str | None], bool],
     composition: bool,
+    lacking: Callable[[], str],
     reasons: list[str],
 ) -> Selection:
     _check_name(registry, op, target, reasons[-1])
@@ -221,7 +224,7 @@ def _named(
     if composition:
         reasons.append(f"{target!r} has no builder for {op}, so its sub-ops run under {target!r}")
         return Selection(target, None, backend, tuple(reasons))
-    raise unavailable.not_under_target(registry, op, target, device)
+    raise unavailable.not_under_target(registry, op, target, device, lacking())
 
 
 def _detected(
@@ -260,10 +263,13 @@ def _in_tree(
     device: torch.device,
     in_tree: Callable[[str | None], bool],
     composite: bool,
+    lacking: Callable[[], str],
     reasons: list[str],
 ) -> Selection:
     if not composite and not in_tree(None):
-        raise unavailable.nobody(registry, op, device, builtin=target is not None)
+        raise unavailable.nobody(
+            registry, op, device, builtin=target is not None, lacking=lacking()
+        )
     reasons.append("its sub-ops can run" if composite else f"in-tree kernels run on {device.type}")
     return Selection(BUILTIN, None, None, tuple(reasons))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tileops_core.backend.contract import in_a_line, is_builtin
+from tileops_core.backend.device_types import unknown_to_torch
 from tileops_core.backend.discovery import CORE
 from tileops_core.backend.registered import Backend, RegisteredKernelType
 from tileops_core.errors import OpNotAvailableError, UnknownTargetError
@@ -53,9 +54,12 @@ def unknown_target(registry: Registry, op: str, target: str, asked: str) -> Unkn
 
 
 def not_under_target(
-    registry: Registry, op: str, target: str, device: torch.device
+    registry: Registry, op: str, target: str, device: torch.device, lacking: str = ""
 ) -> OpNotAvailableError:
-    """A target was named, or claims the device, and has nothing for this op there."""
+    """A target was named, or claims the device, and has nothing for this op there.
+
+    ``lacking``: what the op lacks to be served in-tree anywhere.
+    """
     backend = next((who for who in registry.backends() if who.name == target), None)
     kernel_types = [entry for entry in registry.kernel_types(op) if entry.backend == target]
     if kernel_types:
@@ -80,10 +84,11 @@ def not_under_target(
     others = sorted(
         {name for entry_op, name in _ops_of(registry) if entry_op == op and name != target}
     )
+    then = f"name one of them, leave target= out, or ask the authors of {target!r}"
+    then = _make_one(registry, op, lacking) or then + _remedy(registry)
     return OpNotAvailableError(
         f"{op}: target {target!r} does not serve it on {device}: {found}; "
-        f"others that have something for {op}: {listed(others)}; name one of them, leave target= "
-        f"out, or ask the authors of {target!r}{_remedy(registry)}",
+        f"others that have something for {op}: {listed(others)}; {then}",
         op=op,
         target=target,
         backend=target if backend is not None else None,
@@ -91,9 +96,12 @@ def not_under_target(
 
 
 def nobody(
-    registry: Registry, op: str, device: torch.device, *, builtin: bool
+    registry: Registry, op: str, device: torch.device, *, builtin: bool, lacking: str = ""
 ) -> OpNotAvailableError:
-    """No target claims the device and no kernel type runs on it."""
+    """No target claims the device and no kernel type runs on it.
+
+    ``lacking``: what the op lacks to be served in-tree anywhere.
+    """
     asked = (
         f"in-tree kernels were asked for (BUILTIN) and none runs on {device}"
         if builtin
@@ -107,12 +115,23 @@ def nobody(
         for name in registry.disabled()
     ]
     installed = "".join(f"\n  {line}" for line in lines) or " nobody"
+    then = f"a device that one of them needs, a backend for {device.type!r}{_remedy(registry)}"
+    then = _make_one(registry, op, lacking) or then
     return OpNotAvailableError(
-        f"{op}: {asked}. Installed:{installed}\n"
-        f"Next: a device that one of them needs, a backend for {device.type!r}"
-        f"{_remedy(registry)}",
+        f"{op}: {asked}. Installed:{installed}\nNext: {then}",
         op=op,
     )
+
+
+def _make_one(registry: Registry, op: str, lacking: str) -> str:
+    """What to do for an op that nobody has anything for, on any device; "" for others.
+
+    Where a distribution registers the op's interfaces, kernels of it come from other ones.
+    """
+    somebody = any(entry_op == op for entry_op, _ in _ops_of(registry))
+    if not lacking or somebody or registry.interfaces(op):
+        return ""
+    return f"{lacking}; a BuilderRegistration for {op!r} would do too"
 
 
 def _needs(registry: Registry, who: Backend, op: str, device: torch.device) -> str:
@@ -173,7 +192,9 @@ def _types(kernel_types: list[RegisteredKernelType]) -> str:
 def _devices(entry: RegisteredKernelType) -> str:
     try:
         devices = getattr(entry.resolve(), "devices", None)
-        return "any device" if devices is None else f"needs {' or '.join(sorted(devices))}"
+        if devices is None:
+            return "any device"
+        return f"needs {' or '.join(sorted(devices))}{unknown_to_torch(devices)}"
     except Exception as error:  # one that cannot even be imported; the reader wants to know
         return f"broken: {in_a_line(error)}"
 
@@ -192,4 +213,4 @@ def _ops_of(registry: Registry) -> set[tuple[str, str]]:
 def _remedy(registry: Registry) -> str:
     if GENERAL in registry.backend_names() or GENERAL in registry.disabled():
         return ""
-    return f"; or `{INSTALL}`, which serves every op of the library on any device"
+    return f"; or `{INSTALL}`, which serves every op of the library that has a class, on any device"

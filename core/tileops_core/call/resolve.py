@@ -29,7 +29,7 @@ from tileops_core.call.tune import ask_entry, ask_target, built_and_tuned
 from tileops_core.errors import BackendError
 from tileops_core.kernels.call_spec import CallSpec, check_request
 from tileops_core.kernels.contracts import Candidate
-from tileops_core.kernels.dispatch import decide, forward_of
+from tileops_core.kernels.dispatch import check_factory, decide, forward_of
 from tileops_core.kernels.dispatch import entry_for as kernel_entry
 from tileops_core.record.signature_call import Served
 from tileops_core.tensor_spec import TensorSpec
@@ -77,6 +77,7 @@ def select(op: CalledOp, device: torch.device) -> Selection:
         in_tree=lambda backend: installed.runs_on(device.type, backend),
         composite=op._plan.composite,
         own_kernels=bool(installed.interfaces),
+        lacking=installed.lacking,
     )
     return attrs.evolve(selection, builder=None) if op._runs_own_body else selection
 
@@ -172,7 +173,11 @@ def _chosen(
     blamed = binding.credit(candidate, interface).blamed
 
     def build() -> Any:
-        return _build(op, candidate, call.device, asked, factory, blamed)
+        try:
+            return _build(op, candidate, call.device, asked, factory, blamed)
+        except TypeError:
+            check_factory(candidate, name, factory)
+            raise
 
     def ask(entry: Any) -> None:
         with on_device(call.device), ordinary_state():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,14 +16,18 @@ from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, Builtin
 from tileops_core.cli.group import one_of
 from tileops_core.cli.survey import Survey
+from tileops_core.errors import SignatureError
 from tileops_core.op import Op
 from tileops_core.op.definition import living_classes
 from tileops_core.plan.cases import call_of
 from tileops_core.record.metadata import Metadata
 from tileops_core.record.signature_call import Served, SignatureCall
-from tileops_core.signature.model import Signature
+from tileops_core.signature.model import Input, Signature
 from tileops_core.signature.workload import WorkloadCase, cases
 from tileops_core.tensor_spec import TensorSpec
+
+_MOST_ELEMENTS = 2**60
+"""More have no number of bytes that torch could count."""
 
 _TENSOR = re.compile(r"(?:(\w+)=)?(\w+)\[([\d,\s]*)\]")
 
@@ -157,6 +162,35 @@ def call_of_options(
     return Call(made, specs, label, None)
 
 
+def check_nothing_missing(call: Call, refused: SignatureError) -> None:
+    """Tell a tensor that no option gives from one that does not fit.
+
+    Args:
+        call: the call that was refused.
+        refused: why.
+
+    Raises:
+        click.UsageError: tensors are missing; what to add.
+    """
+    pairs = list(zip(call.op._plan.signature.inputs, call.specs, strict=True))
+    missing = [item for item, spec in pairs if spec is None and item.optional is False]
+    # Whether the others are due depends on the call, and the refusal says it of the first.
+    missing = missing or [i for i, spec in pairs if spec is None and i.name == refused.tensor]
+    if missing:
+        names = ", ".join(item.name for item in missing)
+        options = " ".join(f"--shape {item.name}=DTYPE{_axes(item)}" for item in missing)
+        raise click.UsageError(
+            f"{call.op._plan.op} takes {names} in this call, and no option says so: add {options}, "
+            "with numbers for the lengths",
+            click.get_current_context(),
+        )
+
+
+def _axes(item: Input) -> str:
+    """The lengths of a tensor as its entry writes them, where it writes them in one way."""
+    return item.shape_text if len(item.shape) == 1 else "[LENGTH,...]"
+
+
 def _tensors(signature: Signature, texts: Sequence[str], device: str) -> Mapping[str, TensorSpec]:
     inputs = {item.name: item for item in signature.inputs}
     found: dict[str, TensorSpec] = {}
@@ -167,9 +201,17 @@ def _tensors(signature: Signature, texts: Sequence[str], device: str) -> Mapping
                 f"--shape {text!r} is not of the form NAME=DTYPE[LENGTH,...], for example "
                 "x=float16[8,4096]"
             )
-        name = match[1] or (list(inputs)[number] if number < len(inputs) else "")
+        if match[1] is None and number >= len(inputs):
+            raise click.UsageError(
+                f"--shape {text!r} is one too many: the op takes {', '.join(inputs) or 'none'}"
+            )
+        name = match[1] or list(inputs)[number]
         one_of("input", name, list(inputs))
+        if name in found:
+            raise click.UsageError(f"--shape {text!r}: {name} was given before; give each once")
         lengths = tuple(int(part) for part in match[3].split(",") if part.strip())
+        if math.prod(lengths) > _MOST_ELEMENTS:
+            raise click.UsageError(f"--shape {text!r}: no tensor has so many elements")
         dtype = getattr(torch, match[2], None)
         if not isinstance(dtype, torch.dtype):
             raise click.UsageError(f"--shape {text!r}: {match[2]!r} is no dtype")
@@ -186,6 +228,8 @@ def _values(signature: Signature, texts: Sequence[str]) -> dict[str, Any]:
         if not equals:
             raise click.UsageError(f"--param {text!r} is not of the form NAME=VALUE")
         one_of("parameter", name, names)
+        if name in found:
+            raise click.UsageError(f"--param {text!r}: {name} was given before; give each once")
         try:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

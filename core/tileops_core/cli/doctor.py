@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -12,16 +13,19 @@ import torch
 
 from tileops_core.backend.contract import (
     BuilderRegistration,
+    DeviceFactsRegistration,
     InterfaceRegistration,
     LoadFailure,
     Registration,
     TargetRegistration,
     in_a_line,
 )
+from tileops_core.backend.device_types import unknown_to_torch
 from tileops_core.backend.registered import Backend
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import Survey
+from tileops_core.op.definition import living_classes
 from tileops_core.suggest import did_you_mean
 
 DISTRIBUTIONS = ("tileops-core", "tileops-manifest", "tileops-reference", "tileops-tilelang")
@@ -34,7 +38,8 @@ NOT_INSTALLED = "not installed"
 def doctor(tracebacks: bool, as_json: bool) -> int:
     """Tell what is installed, what each backend claims on the devices here, and what failed.
 
-    Exits with 1 if a backend, or a part of one, could not be used. What a backend finds missing on
+    Exits with 1 if a backend, or a part of one, could not be used, or is for an op that nobody
+    knows. What a backend finds missing on
     this machine is told and is no failure: others may serve. Nor is it one when two targets claim
     one device: each works when it is named. With --json the tracebacks are always there.
     """
@@ -55,7 +60,7 @@ def doctor(tracebacks: bool, as_json: bool) -> int:
     else:
         _print(report, tracebacks)
     broken = report["failures"] or any(
-        t["faults"] for b in report["backends"] for t in b["targets"]
+        b["unknown_ops"] or any(t["faults"] for t in b["targets"]) for b in report["backends"]
     )
     return 1 if broken else 0
 
@@ -82,6 +87,7 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
     mine = [entry.registration for entry in REGISTRY.registered_by(backend.name)]
     named = sorted({str(r.op) for r in mine if hasattr(r, "op")})
     served = [op for op in seen.entries if seen.kernel_types(op, backend.name)]
+    known = {**seen.entries, **living_classes()}
     return {
         "name": backend.name,
         "distribution": backend.distribution,
@@ -96,13 +102,28 @@ def _backend(seen: Survey, backend: Backend) -> dict[str, Any]:
             {"name": name, "finding": finding}
             for name, finding in seen.findings(backend.name).items()
         ],
+        "unknown_devices": _unknown_devices(seen, backend.name, served, mine),
         "targets": [_target(seen, name, mine) for name in _targets_of(mine)],
         "unknown_ops": {
-            op: did_you_mean(op, seen.entries).strip(" ()")
-            for op in named
-            if op not in seen.entries
+            op: did_you_mean(op, known).strip(" ()") for op in named if op not in known
         },
     }
+
+
+def _unknown_devices(
+    seen: Survey, backend: str, ops: list[str], mine: list[Registration]
+) -> dict[str, str]:
+    """What a backend declares for device types that torch does not know, each with a hint."""
+    declared: dict[str, Iterable[str]] = {
+        f"kernel type {candidate.key!r} of {op}": candidate.kernel_type.devices or ()
+        for op in ops
+        for candidate in seen.kernel_types(op, backend)
+    }
+    for registration in mine:
+        if isinstance(registration, DeviceFactsRegistration):
+            declared[registration.title] = (registration.device_type,)
+    hints = {what: unknown_to_torch(types).strip("; ") for what, types in declared.items()}
+    return {what: hint for what, hint in hints.items() if hint}
 
 
 def _targets_of(mine: list[Registration]) -> list[str]:
@@ -153,7 +174,7 @@ def _failure(failure: LoadFailure) -> dict[str, Any]:
 
 def _fix(failure: LoadFailure) -> str:
     """What to do about a failure, in one sentence."""
-    skip = f"or skip it: TILEOPS_DISABLE_BACKENDS={failure.backend}"
+    skip = f", or skip it: TILEOPS_DISABLE_BACKENDS={failure.skip}" if failure.skip else ""
     if failure.distribution is None:
         return "it was registered by this process; fix it there"
     # A string that leads nowhere has what its import raised as its cause.
@@ -163,12 +184,12 @@ def _fix(failure: LoadFailure) -> str:
         return (
             f"{failure.distribution} has no module {module}: it names the module wrongly, or is "
             f"only half installed; report it, pip install --force-reinstall "
-            f"{failure.distribution}, or pip uninstall {failure.distribution}, {skip}"
+            f"{failure.distribution}, or pip uninstall {failure.distribution}{skip}"
         )
     if module:
         # A distribution may have another name than its modules, so there is none to guess at.
-        return f"module {module} is missing: install the distribution that brings it, {skip}"
-    return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + f", {skip}"
+        return f"module {module} is missing: install the distribution that brings it{skip}"
+    return f"update or report {failure.distribution} {failure.version or ''}".rstrip() + skip
 
 
 def _print(report: dict[str, Any], tracebacks: bool) -> None:
@@ -205,9 +226,13 @@ def _print(report: dict[str, Any], tracebacks: bool) -> None:
         for op, guess in backend["unknown_ops"].items():
             page.line(
                 f"backend {backend['name']!r} registers something for {op!r}, which no manifest "
-                f"knows{f' ({guess})' if guess else ''}",
-                style="yellow",
+                f"knows{f' ({guess})' if guess else ''}: no call will ever use it; correct the "
+                f"name, or, if {op} is yours, return the path of its entry's file from the hook "
+                f"tileops_manifest_paths",
+                style="red",
             )
+        for what, hint in backend["unknown_devices"].items():
+            page.line(f"backend {backend['name']!r}: {what}: {hint}", style="yellow")
         for target in backend["targets"]:
             for device, fault in target["faults"].items():
                 page.line(f"target {target['name']!r} on {device}: {fault}", style="red")

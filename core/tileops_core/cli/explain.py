@@ -14,11 +14,13 @@ from tileops_core.cli.calls import (
     call_of_case,
     call_of_options,
     case_of,
+    check_nothing_missing,
     device_named,
 )
 from tileops_core.cli.group import one_of
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import Survey, tell_failures
+from tileops_core.errors import SignatureError
 from tileops_core.kernels.dispatch import Decision
 from tileops_core.record.signature_call import SignatureCall
 from tileops_core.signature.workload import cases
@@ -72,7 +74,11 @@ def command(
     seen = Survey()
     one_of("op", op, list(seen.entries))
     call = _call(seen, op, case_id, shapes, params, target, str(device_named(device)))
-    told = explain(call.op, call.specs, None if arch is None else {"arch": arch})
+    try:
+        told = explain(call.op, call.specs, None if arch is None else {"arch": arch})
+    except SignatureError as error:
+        check_nothing_missing(call, error)
+        raise
     tell_failures(seen)
     if as_json:
         print_json({"call": call.label, **_facts(told)})

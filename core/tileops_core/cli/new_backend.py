@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from importlib.metadata import version
+import sys
+from importlib.metadata import packages_distributions, requires, version
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tileops_core.backend.contract import is_name
-from tileops_core.backend.discovery import discover
+from tileops_core.backend.discovery import discover, normalized
 from tileops_core.backend.loader import RUNTIME
 from tileops_core.cli.output import Page, json_option, print_json
 
@@ -36,6 +38,8 @@ RESERVED = {
     "cpu": "is a device's name, and any target may be for it",
     "cuda": "is a device's name, and any target may be for it",
     "meta": "is a device's name, and any target may be for it",
+    "test": "is what everybody's tests are called",
+    "tests": "is what everybody's tests are called",
 }
 """Names that no backend can have, or that would mislead who reads them, and why."""
 
@@ -117,7 +121,27 @@ def problem_of(name: str) -> str | None:
     for found in discover():
         if found.name == name:
             return f"is a backend that {found.distribution} has installed here; choose another name"
+    package = f"{PREFIX}_{name}"
+    if find_spec(package) is not None:
+        return f"would make a package {package}, and there is one here already; choose another name"
+    owner = _owner(name)
+    if owner is not None:
+        return f"is a module of {owner}, so target={name!r} would mislead; choose another name"
     return None
+
+
+def _owner(module: str) -> str | None:
+    """Whose module that is, if Python brings it or the library itself runs on it.
+
+    Other packages that are installed may be what the backend is made with, and named after.
+    """
+    if module in sys.stdlib_module_names:
+        return "Python's own"
+    if find_spec(module) is None:
+        return None
+    needed = {normalized(re.split(r"[^\w.-]", text)[0]) for text in requires("tileops-core") or ()}
+    owners = packages_distributions().get(module, ())
+    return next((owner for owner in owners if normalized(owner) in needed), None)
 
 
 def _guess(name: str) -> str:

@@ -80,6 +80,9 @@ def ops(family: str | None, status: str | None, target: str | None, as_json: boo
             f"{len(rows) - len(waiting)} of {len(rows)} ops have a class; of the others there is "
             "the contract, which `tileops show OP` prints"
         )
+    if target is not None:
+        served = [row["op"] for row in rows if row["targets"][target] is not None]
+        page.line(f"{target} serves {len(served)} of {len(rows)}: {', '.join(served) or 'none'}")
 
 
 def _defaults(row: dict[str, Any]) -> list[str]:

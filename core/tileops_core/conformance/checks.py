@@ -22,6 +22,7 @@ from tileops_core.conformance.inputs import Arguments
 from tileops_core.conformance.kinds import DISTRIBUTION
 from tileops_core.conformance.outcomes import Failed, Refused, Skipped
 from tileops_core.conformance.served import Served, described, poisoned_memory, same_bits
+from tileops_core.conformance.turns import Turns, in_turn, turns_of
 from tileops_core.conformance.variants import COLUMNS, Variant, Variants
 
 CONTRACT: Mapping[str, str] = {
@@ -31,6 +32,7 @@ CONTRACT: Mapping[str, str] = {
     "metadata": "shapes, dtypes, devices and strides of results, and what the record says",
     "build-once": "one kernel for calls of one kind, however many threads ask first",
     "threads": "sixteen threads on one instance get what one gets",
+    "in-turn": "one instance gives what new ones give, called with other shapes and dtypes in turn",
     "leak": "memory does not grow with the number of calls",
     "compile": "under torch.compile(fullgraph=True) the same as in eager mode",
 }
@@ -101,6 +103,8 @@ def checks_of(served: Served, elements: int) -> Iterator[Check]:
         first = every[:1] if column == "leak" else few[:1]
         for variant in few if column in _EACH else first:
             yield check(column, variant.name, partial(contract, served, variant))
+    for turns in turns_of(variants, every):
+        yield check("in-turn", turns.name, partial(_in_turn, served, turns))
 
 
 def _not_reached(branch: str) -> None:
@@ -142,6 +146,11 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+def _in_turn(served: Served, turns: Turns) -> None:
+    with quiet():
+        in_turn(served, turns)
 
 
 # -- all calls ----------------------------------------------------------------------------

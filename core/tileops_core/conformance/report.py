@@ -139,7 +139,8 @@ class Report:
         """
         form = form_of(path)
         text = {".json": self.json, ".html": self.html, ".txt": self.text}[form]()
-        Path(path).write_text(text, encoding="utf-8")
+        # A backend's message may hold what no file in UTF-8 can, such as half a surrogate pair.
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def form_of(path: str | Path) -> str:

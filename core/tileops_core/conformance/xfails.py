@@ -50,10 +50,14 @@ class Xfails:
 
         Raises:
             OSError: it cannot be read.
-            ValueError: a line is no id and no pattern.
+            ValueError: it is no text, or a line is no id and no pattern.
         """
         lines: list[Expected] = []
-        for number, text in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            whole = Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is no text in UTF-8: {error.reason}") from None
+        for number, text in enumerate(whole.splitlines(), 1):
             pattern, _, reason = text.partition(" #") if text.lstrip()[:1] != "#" else ("", "", "")
             pattern = pattern.strip()
             if not pattern:

@@ -52,6 +52,31 @@ class _Stated:
     facts: Mapping[str, int | None] = attrs.field(hash=False)
 
 
+class _FieldProperty(property):
+    """A field as an attribute: a C function reads it, and ``help`` and Sphinx see its type."""
+
+    def __init__(self, spec: type[CallSpec], name: str, index: int) -> None:
+        default = ""
+        if name in spec._defaults:
+            default = f"; ``{spec._defaults[name]!r}`` where the call spec is made without it"
+        what = "where the call runs" if name == "device" else f"a field of {spec.__name__}"
+        super().__init__(itemgetter(index))
+        self.__doc__ = f"{what[0].upper()}{what[1:]}{default}."
+        self._told = name, spec._annotations[name]
+
+    @property
+    def fget(self) -> Callable[[Any], Any]:  # type: ignore[override]
+        """A function that says what the C function cannot: the field's name and type."""
+        name, annotation = self._told
+
+        def field(call: Any) -> Any:
+            return getattr(call, name)
+
+        field.__name__ = field.__qualname__ = name
+        field.__annotations__ = {"return": annotation}
+        return field
+
+
 class CallSpec(_Fields, _Storage):
     """Base of call specs: what chooses and builds a kernel for a call, and nothing else.
 
@@ -102,7 +127,7 @@ class CallSpec(_Fields, _Storage):
         cls._fields = tuple(annotations)
         type.__setattr__(cls, "__match_args__", cls._fields)
         for index, name in enumerate(annotations):
-            setattr(cls, name, property(itemgetter(index)))
+            setattr(cls, name, _FieldProperty(cls, name, index))
         cls.__new__ = _constructor(cls, annotations, defaults)  # type: ignore[method-assign]
 
     @property

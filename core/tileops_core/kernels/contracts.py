@@ -84,6 +84,21 @@ class Installed:
             for devices in (candidate.kernel_type.devices,)
         )
 
+    def lacking(self) -> str:
+        """What the op lacks to be served in-tree by anybody on any device, or ``""``."""
+        if not self.interfaces:
+            return (
+                "its class has no `interfaces`, so a `forward` of its own is never run: give it "
+                "`interfaces` and a kernel type"
+            )
+        bare = [name for name in self.interfaces if not self.candidates(name)]
+        if len(bare) < len(self.interfaces):
+            return ""
+        return (
+            f"no kernel type of its interface {listed(map(repr, bare))} is installed: put one into "
+            "the class's `kernel_types`, or register one"
+        )
+
 
 def install(
     op: str,
@@ -248,6 +263,9 @@ def _check_alone(who: _Who, interfaces: Mapping[str, type[KernelInterface]]) -> 
     _check_words(who, "preferred_over", kernel_type.preferred_over, str, optional=False)
     _check_configs(who)
     devices = kernel_type.devices
+    for one in sorted(name for name in devices or () if ":" in name):
+        kind = one.partition(":")[0]
+        raise who.wrong(f"devices has {one!r}, which is one device and no type: write {kind!r}")
     if kernel_type.supported_archs is not None and (devices is None or len(devices) != 1):
         types = "any device" if devices is None else listed(devices, "no device")
         raise who.wrong(f"supported_archs are numbers of one device type, but devices are: {types}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Literal, NoReturn, TypeAlias
 
 import attrs
 
 from tileops_core.backend.blame import blame
+from tileops_core.backend.device_types import unknown_to_torch
 from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
 from tileops_core.kernels.call_spec import CallSpec, check_type
 from tileops_core.kernels.contracts import Candidate, Installed
@@ -26,6 +28,11 @@ Outcome = Literal[
     "beaten",  # would serve it, but another is preferred over it
     "order",  # would serve it, but the user put another's backend first
 ]
+
+_ENTRY = (
+    "it must return (identity, factory), what is compiled in and how to build it without "
+    "arguments, as in `return call.dtype, lambda: cls(call.dtype)`"
+)
 
 EntryKey: TypeAlias = tuple[type[Kernel], str, "int | None", Hashable, Hashable]
 """Kernel type, device type, arch, identity, and the identity's mark (typed_keys)."""
@@ -96,7 +103,7 @@ class Decision:
             if kernel_type.general and kernel_type.devices is None:
                 return "even the general implementation does not serve it: change the call"
         return (
-            "tileops-reference serves every op of tileops-core on every device: "
+            "tileops-reference serves every op of tileops-core that has a class, on every device: "
             "pip install tileops-reference"
         )
 
@@ -210,7 +217,8 @@ def entry_for(
         The key of the build entry and the factory that builds it.
 
     Raises:
-        BackendError: ``entry_for`` returned something else than ``(identity, factory)``.
+        BackendError: ``entry_for`` returned something else than ``(identity, factory)``, or gave
+            the kernel in the factory's place.
         Exception: What ``entry_for`` raised, with a note that says whose it is.
     """
     try:
@@ -219,16 +227,39 @@ def entry_for(
         _blame(error, candidate, op)
         raise
     if not (isinstance(answer, tuple) and len(answer) == 2 and callable(answer[1])):
-        raise _misbehaved(
-            candidate, op, f"entry_for returned {answer!r}; it must return (identity, factory)"
-        )
+        raise _misbehaved(candidate, op, f"entry_for returned {answer!r}; {_ENTRY}")
     identity, factory = answer
+    if isinstance(factory, Kernel):
+        # It can be called too, with tensors, which would be told as a fault of the call.
+        raise _misbehaved(
+            candidate, op, f"entry_for gave the built kernel {factory!r} for the factory; {_ENTRY}"
+        )
     if fault := unhashable(identity):
         raise _misbehaved(
             candidate, op, f"entry_for gave the identity {identity!r}, which is no key: {fault}"
         )
     held, mark = marked(identity)
     return (candidate.kernel_type, call.device.type, call.arch, held, mark), factory
+
+
+def check_factory(candidate: Candidate, op: str, factory: Callable[..., object]) -> None:
+    """Find out whether a factory raised because it cannot be called without arguments.
+
+    Args:
+        candidate: The kernel type that dispatch chose.
+        op: The op's name.
+        factory: What its ``entry_for`` gave, after it raised a TypeError.
+
+    Raises:
+        BackendError: It has to have arguments.
+    """
+    try:
+        inspect.signature(factory).bind()
+    except TypeError as error:
+        text = f"entry_for gave a factory that takes arguments ({error}): {factory!r}; {_ENTRY}"
+        raise _misbehaved(candidate, op, text) from None
+    except ValueError:  # some builtins do not tell their arguments
+        return
 
 
 def forward_of(candidate: Candidate, op: str, entry: object) -> Callable[..., object]:
@@ -276,7 +307,9 @@ def _dropped(
     if backend is not None and candidate.backend != backend:
         return "other backend", f"target={backend!r} was asked for"
     if kernel_type.devices is not None and call.device.type not in kernel_type.devices:
-        return "device", f"runs on {listed(kernel_type.devices, 'no device')}, not {call.device}"
+        types = listed(kernel_type.devices, "no device")
+        hint = unknown_to_torch(kernel_type.devices)
+        return "device", f"runs on {types}, not {call.device}{hint}"
     archs = kernel_type.supported_archs
     if archs is not None and call.arch not in archs:
         built = ", ".join(map(str, sorted(archs))) or "none"

@@ -490,7 +490,7 @@ class FusedMoESharedExpertFwdOp(MoELayer):
         inner = w_down.shape[1] // self.tp_size
         mine = slice(self.tp_rank * inner, (self.tp_rank + 1) * inner)
         gate_and_up = w_gate_up.unflatten(0, (2, -1))[:, mine]
-        return gate_and_up.flatten(0, 1), w_down[:, mine].contiguous()
+        return gate_and_up.flatten(0, 1).contiguous(), w_down[:, mine].contiguous()
 
 
 def _product(lengths: list[int]) -> int:
