@@ -25,6 +25,7 @@ from tileops_core.signature.kinds import (
     AdtKind,
     AxesKind,
     BoolKind,
+    DeviceKind,
     DimKind,
     DTypeKind,
     EnumKind,
@@ -35,6 +36,7 @@ from tileops_core.signature.kinds import (
     ScalarKind,
     SeqKind,
     ShapeKind,
+    TensorKind,
 )
 from tileops_core.signature.model import REQUIRED, Signature, Workload
 from tileops_core.signature.workload import instantiate
@@ -261,6 +263,10 @@ def _values_of(kind: Kind) -> st.SearchStrategy[Any]:
             return _SHAPE
         case AxesKind():
             return st.none() | st.integers(-2, 2) | st.lists(st.integers(-2, 2), max_size=2)
+        case DeviceKind():
+            return st.sampled_from([None, "cpu", "meta"])
+        case TensorKind():
+            return st.none()  # no two of them are the same parameter
         case ScalarKind(types=types):
             numbers = [0.5, 1e-6, 0.0, -0.0, 2.0] + ([1, 2] if "int" in types else [])
             return st.sampled_from(numbers)
@@ -273,7 +279,7 @@ def _values_of(kind: Kind) -> st.SearchStrategy[Any]:
 @st.composite
 def changed(draw: Any, call: Call) -> tuple[str, Call]:
     """The call with one fact changed, and which."""
-    fact = draw(st.sampled_from(CHANGES))
+    fact = draw(st.sampled_from(CHANGES if call.inputs else ("around",)))
     return fact, draw(_CHANGES[fact](call))
 
 
