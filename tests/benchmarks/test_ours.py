@@ -13,17 +13,20 @@ from benchmarks import cold_start, null_ops, validator, workers
 from benchmarks.rows import SMOKE, Unmeasured
 
 
+@pytest.mark.slow
 def test_every_row_of_ours_can_be_measured() -> None:
     values = workers.run(command.IN_PROCESS, {"ours": dict(os.environ)}, "smoke")["ours"]
     # One round of two calls may come out as nothing at all, or less; it has to come out.
     assert [value for value in values.values() if isinstance(value, Unmeasured)] == []
 
 
+@pytest.mark.slow
 def test_every_cold_start_of_ours_can_be_measured() -> None:
     values = cold_start.run({"ours": dict(os.environ)}, SMOKE)["ours"]
     assert [value for value in values.values() if isinstance(value, Unmeasured)] == []
 
 
+@pytest.mark.slow
 def test_what_the_validator_takes_can_be_measured() -> None:
     values = validator.run(dict(os.environ), SMOKE)
     assert [value for value in values.values() if isinstance(value, Unmeasured)] == []

@@ -15,7 +15,10 @@ def told(results):
     return [(r.id, r.message) for r in results if r.outcome == FAILED]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+_LONG = {"moe": [pytest.mark.slow]}  # even its small calls are large
+
+
+@pytest.mark.parametrize("family", [pytest.param(f, marks=_LONG.get(f, [])) for f in FAMILIES])
 def test_the_reference_passes_and_refuses_nothing(family, results):
     found = results("reference", families=(family,))
     assert told(found) == []

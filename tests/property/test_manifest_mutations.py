@@ -34,7 +34,7 @@ for more in ("gallery.yaml", "hard_entries.yaml"):
     TEXTS[f"{re.findall('family: (.+)', text)[0]}.yaml"] = text
 ENTRIES = [(name, op) for name, text in TEXTS.items() for op in ManifestFile(name, text).ops]
 MANY = 12_000
-FEW = 300
+FEW = 150
 
 
 @attrs.frozen
