@@ -10,6 +10,7 @@ import pytest
 import torch
 from call_support import small
 from graphs import BACKENDS, Seen, breaks, fresh, graphs, shared_graphs, whole  # noqa: F401
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from tileops_core import BUILTIN, Op, default_target, ops
 from tileops_core.call import reading
@@ -105,6 +106,24 @@ def test_a_batch_of_any_size_has_one_graph():
         given = layer(tokens)
         assert torch.equal(compiled(*given), ops.FusedMoEFwdOp(2)(*given))
     assert graphs() == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_number_of_tokens_that_data_tell_is_no_hindrance(backend):
+    op, given = ops.FusedMoEFwdOp(2), layer(9)
+
+    def masked(hidden, logits, *weights):
+        kept = torch.nonzero(logits[:, 0] > 0)[:, 0]
+        return op(hidden[kept], logits[kept], *weights)
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        assert torch.equal(whole(masked, backend)(*given), masked(*given))
+
+
+def test_sizes_that_a_graph_keeps_open_may_be_identities_and_parameters():
+    given = layer()
+    traced = make_fx(lambda *x: ops.FusedMoEFwdOp(2)(*x), tracing_mode="symbolic")(*given)
+    assert torch.equal(traced(*given), ops.FusedMoEFwdOp(2)(*given))
 
 
 def test_nobody_is_selected_and_nothing_built():
@@ -209,3 +228,49 @@ def test_tensors_of_any_strides_are_taken_where_the_entry_takes_them():
     op = composite("ReluOfStridesFwdOp", lambda self, x: self.delegate_for("relu", ())(x))()
     x = small(4, 3).t() - 5
     assert torch.equal(whole(lambda x: op(x))(x), torch.relu(x))
+
+
+# -- what is returned -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda y, x: y[:2], r"returned shape \(2, 4\) for y"),
+        (lambda y, x: y.double(), "returned dtype float64 for y"),
+        (lambda y, x: y.t().contiguous().t(), "new outputs must be contiguous"),
+        (lambda y, x: x, "returned y in the memory of its input x"),
+        (lambda y, x: x.view(-1).view(3, 4), "returned y in the memory of its input x"),
+        (lambda y, x: None, "returned None for y, due is a float32 tensor"),
+        (lambda y, x: (y, y), "returned a tuple of 2 for y"),
+    ],
+)
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_a_body_that_returns_what_is_not_due_is_refused(wrong, says, fullgraph):
+    op = composite("ReluGoneWrongFwdOp", lambda self, x: wrong(self.delegate_for("relu", ())(x), x))
+    compiled = torch.compile(op(), backend="eager", fullgraph=fullgraph)
+    with pytest.raises(REFUSED, match=f"ReluGoneWrongFwdOp: target 'BUILTIN'.* {says}"):
+        compiled(small())
+
+
+def test_a_body_that_calls_what_it_does_not_hold_is_refused():
+    stray = ops.ReLUFwdOp()
+    op = composite("ReluOfAnotherFwdOp", lambda self, x: stray(x))()
+    with pytest.raises(REFUSED, match=r"ReluOfAnotherFwdOp: ReLUFwdOp.* but no stage holds it"):
+        whole(lambda x: op(x))(small())
+
+
+def test_the_callers_buffer_may_be_returned():
+    op = ops.FusedMoEExpertsFwdOp()
+    hidden, _, gate_up, down = layer()
+    rest = torch.rand(5, 2), torch.zeros(5, 2, dtype=torch.int32)
+    out = torch.empty(5, 16)
+    y = whole(lambda out: op(hidden, gate_up, down, *rest, out=out))(out)
+    assert y is out
+    assert torch.equal(out, ops.FusedMoEExpertsFwdOp()(hidden, gate_up, down, *rest))
+
+
+def test_results_that_require_grad_are_right():
+    op = composite("ReluWithGradFwdOp", lambda self, x: self.delegate_for("relu", ())(x))()
+    y = whole(lambda x: op(x))(small().requires_grad_())
+    assert y.requires_grad

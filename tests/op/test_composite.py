@@ -86,6 +86,11 @@ def test_identities_that_python_takes_for_equal_are_two():
     assert [id(h) for h in again] == [id(h) for h in held]
 
 
+def test_an_identity_that_no_table_can_hold_is_told():
+    with pytest.raises(TypeError, match=r"stage 'sum' has no place for identity \[1\]: .* a tuple"):
+        SumThenNormFwdOp().delegate_for("sum", [1], dim=(1,))
+
+
 def test_a_sub_op_is_built_once_however_many_threads_ask():
     classes = composites.ops()
     made = []

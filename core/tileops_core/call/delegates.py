@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from tileops_core.call.torch_private import compiling
 from tileops_core.kernels.builds import BuildOnce
-from tileops_core.kernels.typed_keys import marked
+from tileops_core.kernels.typed_keys import marked, settled, unhashable
 
 
 class Delegates:
@@ -22,9 +23,15 @@ class Delegates:
         """The sub-op held there; made once, however many threads ask together.
 
         Raises:
+            TypeError: an identity that no table can hold.
             ValueError: what ``make`` gives is held at another place already.
         """
         place = (stage, *marked(identity))
+        if not compiling():  # dynamo, which reads this, has its own answer
+            try:
+                hash(place)
+            except TypeError:
+                place = (stage, *marked(_hashable(stage, identity)))
         return self._held.get(place, lambda: self._placed(place, make()))
 
     def _placed(self, place: tuple[Hashable, ...], sub_op: Any) -> Any:
@@ -46,6 +53,14 @@ class Delegates:
         """Stage, identity and sub-op of each, in the order in which they were held."""
         for (stage, identity, _), sub_op in self._held.items():
             yield stage, identity, sub_op
+
+
+def _hashable(stage: str, identity: Any) -> Any:
+    known = settled(identity)
+    why = unhashable(known)
+    if why is not None:
+        raise TypeError(f"stage {stage!r} has no place for identity {identity!r}: {why}")
+    return known
 
 
 NONE_HELD = Delegates()

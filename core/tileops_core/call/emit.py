@@ -55,14 +55,24 @@ class CompositeEmitter(CallEmitter):
         """Write what dynamo reads: the body, unless somebody serves the composite whole."""
         w = self.writer
         plain = [f"{t.name}={t.name}" if t.kw_only else t.name for t in self.signature.inputs]
+        reads = torch_private.can_read_ahead()
         with w.block(f"def traced({', '.join(['self', *self._names])}):"):
-            with w.block("if self._binding.builder is None:"):
-                if torch_private.can_read_ahead():
-                    w.use("_read_ahead", reading.read_ahead)
-                    w.line(torch_private.READ_AHEAD)
-                    w.line("comptime(_read_ahead)")
-                if self.takes_out:
-                    with w.block("if out is not None:"):
-                        w.line(f"return self.forward({', '.join([*plain, 'out=out'])})")
-                w.line(f"return self.forward({', '.join(plain)})")
-            w.line(f"return _composite(self, {self._rest()})")
+            with w.block("if self._binding.builder is not None:"):
+                w.line(f"return _composite(self, {self._rest()})")
+            if reads:
+                w.use("_before", reading.before_body)
+                w.use("_checked", reading.checked)
+                w.line(torch_private.READ_AHEAD)
+                w.line("comptime(_before)")
+            call = f"_result = self.forward({', '.join(plain)})"
+            if self.takes_out:
+                with w.block("if out is None:"):
+                    w.line(call)
+                with w.block("else:"):
+                    w.line(f"_result = self.forward({', '.join([*plain, 'out=out'])})")
+            else:
+                w.line(call)
+            # By a call, so that all it looks at is still there if the body breaks the graph.
+            out = "out" if self.takes_out else "None"
+            result = f"_checked(self, {self._inputs()}, {out}, _result)" if reads else "_result"
+            w.line(f"return {result}")

@@ -1,8 +1,9 @@
-"""What happens while dynamo reads a composite op's call, before it reads the body.
+"""What happens while dynamo reads a composite op's call, before and after it reads the body.
 
 The graph will show the sub-ops only. So the composite's own checks are made here, on the tensors
-that stand for the call's (the comparisons become guards of the graph), and the sub-ops that the
-body is going to ask for are held, because dynamo cannot read how an op comes to be.
+that stand for the call's and its result (the comparisons become guards of the graph), and the
+sub-ops that the body is going to ask for are held, because dynamo cannot read how an op comes to
+be.
 """
 
 from __future__ import annotations
@@ -13,12 +14,16 @@ from typing import Any
 
 import torch
 
+from tileops_core.backend.targets import BUILTIN
 from tileops_core.call import dry, torch_private
 from tileops_core.call.admit import admit
 from tileops_core.call.binding import Entered
 from tileops_core.call.compose import Tensors, effects_of
-from tileops_core.call.frames import Frame
+from tileops_core.call.frames import Frame, top
 from tileops_core.call.pipeline import unserved
+from tileops_core.call.results import verify_without_data
+from tileops_core.call.routes import Blamed
+from tileops_core.call.stages import not_held
 from tileops_core.call.state import CalledOp
 from tileops_core.call.writes import check_out
 from tileops_core.errors import TileOpsError
@@ -26,7 +31,7 @@ from tileops_core.kernels.call_spec import CallSpec
 from tileops_core.tensor_spec import TensorSpec
 
 
-def read_ahead(context: Any) -> None:
+def before_body(context: Any) -> None:
     """Check a call that dynamo reads, and hold its sub-ops.
 
     Args:
@@ -36,21 +41,55 @@ def read_ahead(context: Any) -> None:
         TorchRuntimeError: dynamo's error, with the words of ours: the call is refused.
         RestartAnalysis: dynamo's: it may have looked at what was held before. It starts anew.
     """
-    op: CalledOp | None = torch_private.read_local(context, "self")
-    if op is None:
-        return
+    op: CalledOp = torch_private.read_local(context, "self")
     names = [t.name for t in op._plan.signature.inputs]
     inputs = tuple(torch_private.read_local(context, name) for name in names)
     takes_out = op._plan.signature.out_buffer is not None
     out = torch_private.read_local(context, "out") if takes_out else None
     try:
         _check(op, inputs, out)
+        # What an op holds is part of what dynamo guards, and equal ops are to share a graph.
+        for equal in _equals(op):
+            if _hold(equal, inputs, out) and equal is op:
+                torch_private.read_again(f"{op._plan.op} holds what it did not hold before")
     except TileOpsError as error:
         torch_private.refuse_graph(error)
-    # What an op holds is part of what dynamo guards, and equal ops are to share a graph.
-    for equal in _equals(op):
-        if _hold(equal, inputs, out) and equal is op:
-            torch_private.read_again(f"{op._plan.op} holds sub-ops that it did not hold before")
+
+
+def checked(self: CalledOp, inputs: Tensors, out: torch.Tensor | None, result: Any) -> Any:
+    """The result of a body, which is checked while dynamo reads this."""
+    from torch._dynamo.comptime import comptime
+
+    comptime(_after_body)
+    return result
+
+
+def _after_body(context: Any) -> None:
+    """Check what the body returned.
+
+    Args:
+        context: dynamo's view of the frame of :func:`checked`.
+
+    Raises:
+        TorchRuntimeError: dynamo's error, with the words of ours: the result is refused.
+    """
+    op, inputs, out, result = (
+        torch_private.read_local(context, name) for name in ("self", "inputs", "out", "result")
+    )
+    plan, statics = op._plan, op._construction.statics
+    facts = plan.check(statics, *inputs)
+    expected = plan.outputs(statics, facts)
+    effects = effects_of(plan, plan.written(statics, facts), out is not None)
+    kept = [
+        None if alias is None else out if alias == "out" else inputs[int(alias)]
+        for alias in effects.aliases
+    ]
+    target = op._construction.target
+    blamed = Blamed(str(BUILTIN if target is None else target))
+    try:
+        verify_without_data(plan, blamed, facts[0], expected, inputs, kept, result)
+    except TileOpsError as error:
+        torch_private.refuse_graph(error)
 
 
 def _equals(op: CalledOp) -> list[CalledOp]:
@@ -70,15 +109,21 @@ def _check(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> None:
 def _hold(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> bool:
     """Hold what a call's body will ask for, and tell whether anything was not held before.
 
-    A body that needs data, or whose sizes nobody knows, holds what it does before that.
+    A body that needs data holds what it does before that.
+
+    Raises:
+        TileOpsError: the body calls an op that it does not hold.
     """
     specs = [_spec(x) for x in (*inputs, out)]
     if any(spec is None for spec, x in zip(specs, (*inputs, out), strict=True) if x is not None):
         return False
     before = _count(op)
-    # Whatever fails, dynamo meets it next, in the body, and tells it with the line.
+    # Whatever else fails, dynamo meets it next, in the body, and tells it with the line.
+    holding = Holding()
     with suppress(Exception), torch_private.ordinary_state(), dry.stand_ins(op, specs) as given:
-        Holding().call(op, given[:-1], given[-1])
+        holding.call(op, given[:-1], given[-1])
+    if holding.refused is not None:
+        raise holding.refused
     return _count(op) > before
 
 
@@ -97,10 +142,23 @@ def _count(op: Any) -> int:
 
 
 class Holding:
-    """Runs the bodies of composites for what they hold; selects and builds nothing."""
+    """Runs the bodies of composites for what they hold; selects and builds nothing.
+
+    Attributes:
+        refused: the error of a body that has called an op which it does not hold.
+    """
+
+    def __init__(self) -> None:
+        self.refused: TileOpsError | None = None
 
     def call(self, op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> Any:
         """Hold what a composite's body asks for; the result has no data."""
+        body = top()
+        if body is not None and body.dry is self and body.collecting:
+            holder = body.op
+            if holder._running.delegates.stage_of(op) is None:
+                self.refused = not_held(holder, op)
+                raise self.refused
         with dry.within(op, self) as frame:
             return self._hold(op, frame, inputs, out)
 

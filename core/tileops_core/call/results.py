@@ -67,26 +67,9 @@ def verify(
         BackendError: naming who answers, what came and what the signature says.
     """
     blamed, outputs = route.blamed, plan.signature.outputs
+    given = _parts(plan, blamed, route.expected, kept, result)
     if not outputs:
-        if result is not None:
-            raise _fault(plan, blamed, f"returned {describe(result)}, the op returns nothing")
         return None
-    if len(outputs) == 1:
-        given: tuple[Any, ...] = (result,)
-    elif isinstance(result, tuple) and len(result) == len(outputs):
-        given = result
-    elif result is None and all(
-        k is not None or e is None for k, e in zip(kept, route.expected, strict=True)
-    ):
-        given = (None,) * len(outputs)
-    else:
-        names = ", ".join(o.name for o in outputs)
-        raise _fault(
-            plan,
-            blamed,
-            f"returned {describe(result)}, the signature has {len(outputs)} "
-            f"outputs ({names}), to be returned as a tuple",
-        )
     final: list[torch.Tensor | None] = []
     for output, expected, keep, value in zip(outputs, route.expected, kept, given, strict=True):
         if keep is not None:
@@ -115,6 +98,36 @@ def verify(
     return final[0] if len(final) == 1 else tuple(final)
 
 
+def _parts(
+    plan: Plan,
+    blamed: Blamed,
+    expected: Sequence[OutputFacts],
+    kept: Sequence[torch.Tensor | None],
+    result: Any,
+) -> tuple[Any, ...]:
+    """What was returned for each output."""
+    outputs = plan.signature.outputs
+    if not outputs:
+        if result is not None:
+            raise _fault(plan, blamed, f"returned {describe(result)}, the op returns nothing")
+        return ()
+    if len(outputs) == 1:
+        return (result,)
+    if isinstance(result, tuple) and len(result) == len(outputs):
+        return result
+    if result is None and all(
+        k is not None or e is None for k, e in zip(kept, expected, strict=True)
+    ):
+        return (None,) * len(outputs)
+    names = ", ".join(o.name for o in outputs)
+    raise _fault(
+        plan,
+        blamed,
+        f"returned {describe(result)}, the signature has {len(outputs)} "
+        f"outputs ({names}), to be returned as a tuple",
+    )
+
+
 def _is_buffer(value: object, keep: torch.Tensor) -> bool:
     return isinstance(value, torch.Tensor) and (
         value is keep
@@ -129,12 +142,40 @@ def _is_buffer(value: object, keep: torch.Tensor) -> bool:
 def _check_fresh(
     plan: Plan, route: Route, name: str, declared: str, expected: OutputFacts, value: Any
 ) -> None:
+    blamed = route.blamed
+    if type(value) is not torch.Tensor:
+        raise _fault(
+            plan, blamed, f"returned {describe(value)} for {name}, due is {_due(expected)}"
+        )
+    _check_form(plan, blamed, route.device, name, declared, expected, value)
+    if value.is_neg() or value.is_conj():
+        raise _fault(plan, blamed, f"returned {name} with its negative or conjugate bit set")
+    if value.requires_grad:
+        raise _fault(
+            plan,
+            blamed,
+            f"returned {name} with requires_grad set, though no input requires "
+            "grad: a kernel must not record gradients",
+        )
+
+
+def _due(expected: OutputFacts) -> str:
+    assert expected is not None
+    return f"a {dtype_text(expected[1])} tensor of shape {shape_text(expected[0])}"
+
+
+def _check_form(
+    plan: Plan,
+    blamed: Blamed,
+    device: torch.device,
+    name: str,
+    declared: str,
+    expected: OutputFacts,
+    value: torch.Tensor,
+) -> None:
+    """Check what a new output is, but for its memory."""
     assert expected is not None
     shape, dtype = expected
-    blamed = route.blamed
-    due = f"a {dtype_text(dtype)} tensor of shape {shape_text(shape)}"
-    if not isinstance(value, torch.Tensor) or type(value) is not torch.Tensor:
-        raise _fault(plan, blamed, f"returned {describe(value)} for {name}, due is {due}")
     if tuple(value.shape) != tuple(shape):
         raise _fault(
             plan,
@@ -149,11 +190,10 @@ def _check_fresh(
             f"returned dtype {dtype_text(value.dtype)} for {name}, the signature "
             f"says {dtype_text(dtype)}",
         )
-    if value.device != route.device:
-        raise _fault(
-            plan, blamed, f"returned {name} on {value.device}, the call is on {route.device}"
-        )
+    if value.device != device:
+        raise _fault(plan, blamed, f"returned {name} on {value.device}, the call is on {device}")
     if value.layout is not torch.strided:
+        due = _due(expected)
         raise _fault(plan, blamed, f"returned {name} with layout {value.layout}, due is {due}")
     if not value.is_contiguous():
         raise _fault(
@@ -162,15 +202,61 @@ def _check_fresh(
             f"returned {name} with strides {shape_text(value.stride())} for shape "
             f"{shape_text(shape)}, new outputs must be contiguous",
         )
-    if value.is_neg() or value.is_conj():
-        raise _fault(plan, blamed, f"returned {name} with its negative or conjugate bit set")
-    if value.requires_grad:
-        raise _fault(
-            plan,
-            blamed,
-            f"returned {name} with requires_grad set, though no input requires "
-            "grad: a kernel must not record gradients",
-        )
+
+
+def verify_without_data(
+    plan: Plan,
+    blamed: Blamed,
+    device: torch.device,
+    expected: Sequence[OutputFacts],
+    inputs: Sequence[torch.Tensor | None],
+    kept: Sequence[torch.Tensor | None],
+    result: Any,
+) -> None:
+    """Check what a composite's body returns for tensors without data; else like :func:`verify`.
+
+    Memory is told apart by storage, because such tensors have no addresses.
+
+    Raises:
+        BackendError: naming who answers, what came and what the signature says.
+    """
+    outputs = plan.signature.outputs
+    given = _parts(plan, blamed, expected, kept, result)
+    for output, facts, keep, value in zip(outputs, expected, kept, given, strict=True):
+        if keep is not None:
+            if value is not None and not (value is keep or _share(value, keep)):
+                raise _fault(
+                    plan,
+                    blamed,
+                    f"returned {describe(value)} for {output.name}, which it must "
+                    "write into the tensor it was given",
+                )
+        elif facts is None or not isinstance(value, torch.Tensor):
+            if facts is not None or value is not None:
+                due = "None" if facts is None else _due(facts)
+                raise _fault(
+                    plan, blamed, f"returned {describe(value)} for {output.name}, due is {due}"
+                )
+        else:
+            _check_form(plan, blamed, device, output.name, output.shape_text, facts, value)
+            for declared, x in zip(plan.signature.inputs, inputs, strict=True):
+                if x is not None and _share(value, x):
+                    raise _in_memory_of_input(plan, blamed, output.name, declared.name)
+
+
+def _share(one: object, other: torch.Tensor) -> bool:
+    return isinstance(one, torch.Tensor) and (
+        one.untyped_storage()._cdata == other.untyped_storage()._cdata
+    )
+
+
+def _in_memory_of_input(plan: Plan, blamed: Blamed, output: str, declared: str) -> BackendError:
+    return _fault(
+        plan,
+        blamed,
+        f"returned {output} in the memory of its input "
+        f"{declared}; a new output needs memory of its own",
+    )
 
 
 def _check_aliases(
@@ -187,12 +273,7 @@ def _check_aliases(
         span, device = byte_range(value), value.device
         for declared, given in zip(plan.signature.inputs, inputs, strict=True):
             if given is not None and reaches(span, device, given):
-                raise _fault(
-                    plan,
-                    blamed,
-                    f"returned {outputs[i].name} in the memory of its input "
-                    f"{declared.name}; a new output needs memory of its own",
-                )
+                raise _in_memory_of_input(plan, blamed, outputs[i].name, declared.name)
         for j, other in enumerate(final[:i]):
             if other is not None and reaches(span, device, other):
                 raise _fault(

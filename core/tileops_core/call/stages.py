@@ -46,14 +46,19 @@ def file_stages(op: CalledOp) -> dict[str, tuple[SignatureCall, ...]]:
         for sub_op, record in frame.completed:
             stage = op._running.delegates.stage_of(sub_op)
             if stage is None:
-                raise TileOpsError(
-                    f"{op._plan.op}: {sub_op!r} completed a call inside this call, but no stage "
-                    f"holds it; get it from self.delegate_for(stage, identity, ...), stages are "
-                    f"{', '.join(op.delegate_types)}"
-                )
+                raise not_held(op, sub_op)
             filed[stage].append(record)
         frame.stages = {stage: tuple(records) for stage, records in filed.items() if records}
     return frame.stages
+
+
+def not_held(op: CalledOp, sub_op: object) -> TileOpsError:
+    """The error of a composite whose body calls an op that no stage of it holds."""
+    return TileOpsError(
+        f"{op._plan.op}: {sub_op!r} completed a call inside this call, but no stage holds it; get "
+        f"it from self.delegate_for(stage, identity, ...), stages are "
+        f"{', '.join(op.delegate_types)}"
+    )
 
 
 def filed(op: CalledOp, record: SignatureCall, metadata: Metadata | None = None) -> SignatureCall:

@@ -159,21 +159,29 @@ READ_AHEAD = "from torch._dynamo.comptime import comptime"
 def read_local(context: Any, name: str) -> Any:
     """A local of a frame that dynamo reads: the object itself, of a tensor what stands for it.
 
-    What dynamo cannot tell (an object that the compiled code makes) is given as its description.
+    What dynamo cannot tell (an object that the compiled code makes) is stood for by an object of a
+    class of the same name.
     """
-    local = context.get_local(name)
-    if issubclass(local.python_type(), torch.Tensor):
-        return local.as_fake()
-    variable = getattr(local, "_ComptimeVar__variable", None)
+    return _read(getattr(context.get_local(name), "_ComptimeVar__variable", None))
+
+
+def _read(variable: Any) -> Any:
     variable = getattr(variable, "realize", lambda: variable)()
+    kind = variable.python_type()
+    if issubclass(kind, torch.Tensor):
+        return variable.as_proxy().node.meta["example_value"]
+    items = getattr(variable, "items", None) if issubclass(kind, tuple) else None
+    if isinstance(items, list | tuple):
+        return tuple(map(_read, items))
     missing = object()
     value = getattr(variable, "value", missing)
     if value is not missing:
         return value
     try:
-        return local.as_python_constant()
+        return variable.as_python_constant()
     except Exception:
-        return f"a {local.python_type().__name__} of the code that is compiled"
+        told = f"a {kind.__name__} of the code that is compiled"
+        return type(kind.__name__, (), {"__repr__": lambda _self: told})()
 
 
 def refuse_graph(error: Exception) -> NoReturn:
@@ -193,8 +201,24 @@ def read_again(reason: str) -> None:
 
 
 def size_at_hand(size: Any) -> int | None:
-    """What a size is in the call that is traced, None if nobody knows; nothing is tied to it."""
-    return size if isinstance(size, int) else getattr(size.node, "hint", None)
+    """What a size is in the call that is traced; nothing is tied to it.
+
+    Of a size that only data tell, some length; equal ones have an equal length. None where torch
+    does not say what the size is made of.
+    """
+    if isinstance(size, int):
+        return size
+    try:
+        node = size.node
+        known = getattr(node.shape_env, "backed_var_to_val", None)
+        known = node.shape_env.var_to_val if known is None else known
+        symbols = node.expr.free_symbols
+        return int(node.expr.subs({s: known.get(s, _SOME_LENGTH) for s in symbols}))
+    except Exception:
+        return None
+
+
+_SOME_LENGTH = 8
 
 
 @contextmanager
@@ -226,7 +250,13 @@ def outside_transforms() -> Iterator[None]:
 def ordinary_state() -> Iterator[None]:
     """A context in which new tensors can be kept: no dispatch mode, inference or grad mode."""
     if torch.is_inference_mode_enabled() or dispatch_modes():
-        with torch.inference_mode(False), torch.no_grad(), _no_dispatch_modes():
+        # Whoever records a graph records a change of grad mode as well, by torch functions.
+        with (
+            _no_torch_function_modes(),
+            torch.inference_mode(False),
+            torch.no_grad(),
+            _no_dispatch_modes(),
+        ):
             yield
     else:
         with torch.no_grad():
@@ -337,6 +367,8 @@ def is_dispatch_subclass(tensor: torch.Tensor) -> bool:
 
 no_torch_function: Callable[[], Any] = _attribute("_C.DisableTorchFunctionSubclass") or nullcontext
 """A context in which a subclass is asked about its form without its own code running."""
+
+_no_torch_function_modes: Callable[[], Any] = _attribute("_C.DisableTorchFunction") or nullcontext
 
 _no_dispatch_modes: Callable[[], Any] = (
     getattr(_python_dispatch, "_disable_current_modes", None) or nullcontext

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 import attrs
+import torch
 
 NAN = float("nan")
 """The NaN that every key holds: tuples compare items by identity first, so it equals itself."""
@@ -88,6 +89,15 @@ def _marked_tuple(value: tuple[Any, ...]) -> tuple[Any, Any]:
         held_items = (held for held, _ in pairs)
         value = tuple(held_items) if kind is tuple else tuple.__new__(kind, held_items)
     return value, marks
+
+
+def settled(value: Any) -> Any:
+    """The value with plain numbers for sizes that a graph keeps open, which no key can hold."""
+    if isinstance(value, torch.SymInt):
+        return int(value)
+    if type(value) in (tuple, torch.Size):
+        return tuple(map(settled, value))
+    return value
 
 
 def unhashable(value: object) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tileops_core.backend.targets import Builtin
 from tileops_core.call.delegates import Delegates
+from tileops_core.kernels.typed_keys import settled
 from tileops_core.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Holds:
             identity: tells several sub-ops of one stage apart; ``()`` where there is one.
             given: an op that the caller made; it keeps its own target. Without one the sub-op is
                 built, and has this op's target.
-            **params: the constructor parameters of the op to build.
+            **params: the constructor parameters of the op to build; once it is held they are not
+                looked at, so what they depend on belongs into ``identity``.
 
         Raises:
             TypeError: ``given`` is no op of the stage's class, or ``params`` hold a target.
@@ -103,7 +105,8 @@ class Holds:
                 f"{type(self).__name__}: the sub-op of stage {stage!r} has the composite's own "
                 "target; construct it and pass it as given, if it is to have another"
             )
-        return self.delegate_types[stage](**params, target=self.target)
+        known = {name: settled(value) for name, value in params.items()}
+        return self.delegate_types[stage](**known, target=self.target)
 
 
 def check_delegate_types(cls: type[Op], signature: Signature) -> None:

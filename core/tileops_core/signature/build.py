@@ -20,6 +20,7 @@ from tileops_core.signature.kinds import (
     DTypeKind,
     Kind,
     MaybeKind,
+    TensorKind,
     is_int,
     is_number,
 )
@@ -277,7 +278,7 @@ class _Builder:
             if entry.expr is None:
                 continue
             kind = self.checker.kind(entry.expr)
-            if isinstance(kind, MaybeKind):
+            if isinstance(kind, MaybeKind | TensorKind):
                 self.checker.expect(entry.expr, lambda _: False, "a value")
                 kind = None
             self.kinds[entry.name] = kind

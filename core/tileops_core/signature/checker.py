@@ -106,6 +106,14 @@ class Checker:
         """The kind of an expression under what is known around it."""
         return _KINDS[type(expr)](self, expr, known)
 
+    def _value(self, expr: Expr, known: Known) -> Kind | None:
+        """The kind of a part of a value, which no tensor is."""
+        kind = self.kind(expr, known)
+        if isinstance(kind, TensorKind):
+            self._tensor_read(expr)
+            return None
+        return kind
+
     def _const(self, expr: Const, known: Known) -> Kind | None:
         value = expr.value
         if isinstance(value, bool):
@@ -132,7 +140,7 @@ class Checker:
         return None
 
     def _tuple(self, expr: TupleOf, known: Known) -> Kind | None:
-        kinds = [self.kind(item, known) for item in expr.items]
+        kinds = [self._value(item, known) for item in expr.items]
         return None if None in kinds else TupleKind(tuple(k for k in kinds if k))
 
     def _unary(self, expr: Unary, known: Known) -> Kind | None:
@@ -177,10 +185,10 @@ class Checker:
 
     def _if_else(self, expr: IfElse, known: Known) -> Kind | None:
         self.boolean(expr.condition, known)
-        then = self.kind(
+        then = self._value(
             expr.then, known.and_also(implied(expr.condition, True, self.scope.kinds, known))
         )
-        otherwise = self.kind(
+        otherwise = self._value(
             expr.otherwise, known.and_also(implied(expr.condition, False, self.scope.kinds, known))
         )
         if then is None or otherwise is None:
