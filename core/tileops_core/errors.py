@@ -8,7 +8,7 @@
     └─ BackendError                          somebody who should compute did not, or wrongly
        ├─ UnknownTargetError(ValueError)     nobody registered that name
        ├─ AmbiguousTargetError               two targets claim one device
-       ├─ OpNotAvailableError(NotImplementedError)   nobody serves this op there
+       ├─ OpNotAvailableError(NotImplementedError)   nobody serves it there, or no such device
        └─ DispatchError(RuntimeError)        kernels are there, but not one for this call
 
 Each message says what was asked, what was found, who is responsible and what to do next;
@@ -102,7 +102,7 @@ class AmbiguousTargetError(BackendError):
 
 
 class OpNotAvailableError(BackendError, NotImplementedError):
-    """Nobody who is installed serves this op on this device or under this target."""
+    """Nobody serves this op on this device or under this target, or the device is not there."""
 
 
 class DispatchError(BackendError, RuntimeError):

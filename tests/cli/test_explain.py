@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import click
 import composites
 import pytest
+from plan_support import signature
 
+from tileops_core.cli import calls
 from tileops_core.ops._index import OPS
 from tileops_core.signature.build import build_signature
 from tileops_core.signature.workload import cases
@@ -14,6 +17,7 @@ from tileops_core.spec.catalogue import load_spec
 
 IN_TREE = ["--target", "builtin"]
 NORM = ["RMSNormFwdOp", "--shape", "x=float16[8,64]", "--param", "normalized_shape=64", *IN_TREE]
+ROPE = ["LongRoPEFwdOp", "--shape", "x=float32[4,8]"]
 CASE = "llama-3.2-1b-prefill-float16"
 
 
@@ -72,6 +76,22 @@ def test_another_device_may_be_asked_about(run):
     assert "stated arch=90" in facts["kernels"][0]["call"]
 
 
+def test_a_tensor_that_the_constructor_takes_has_a_shape_too(run):
+    facts = explained(run, *ROPE, "--shape", "rescale_factors=float32[4]")
+    assert facts["tensors"]["rescale_factors"] == {"dtype": "float32", "shape": [4]}
+    assert facts["parameters"]["rescale_factors"] == "float32[4]"
+
+
+def test_a_call_on_a_device_that_is_not_here_can_be_explained(run, monkeypatch):
+    def missing():
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    monkeypatch.setattr("torch.cuda.current_device", missing)
+    options = ["seq_len=4", "num_heads=2", "device=cuda"]
+    facts = explained(run, "AlibiFwdOp", *[x for o in options for x in ("--param", o)], *IN_TREE)
+    assert facts["device"] == "cuda"
+
+
 def test_shapes_without_names_are_the_inputs_in_order(run):
     facts = explained(run, "GEMMFwdOp", "--shape", "float16[2,3]", "--shape", "float16[5,3]")
     assert facts["indices"]["N"] == 5
@@ -112,7 +132,7 @@ MISUSE = {
     "an unknown case": (["RMSNormFwdOp", "--case", "lama"], "there is no case 'lama'"),
     "a case and a shape": ([*NORM, "--case", CASE], "give --case, or --shape and --param"),
     "a shape of no form": (["ReLUFwdOp", "--shape", "3x4"], "'3x4' is not of the form NAME="),
-    "a shape of no input": (["ReLUFwdOp", "--shape", "y=float32[3]"], "there is no input 'y'"),
+    "a shape of no input": (["ReLUFwdOp", "--shape", "y=float32[3]"], "there is no tensor 'y'"),
     "a shape too many": (
         ["ReLUFwdOp", *["--shape", "float32[3]"] * 2], "is one too many: the op takes input",
     ),
@@ -128,6 +148,23 @@ MISUSE = {
         [*ATTENTION, "--param", "pos_encoding_mode=rope", "--param", "rotary_dim=16"],
         "GQADenseFwdOp takes rope_cos in this call",
     ),
+    "a tensor of the constructor's by its place": (
+        ["LongRoPEFwdOp", *["--shape", "float32[4,8]"] * 2], "is one too many: the op takes x",
+    ),
+    "a tensor of the constructor's as text": (
+        [*ROPE, "--param", "rescale_factors=1"], "is a tensor; give --shape rescale_factors=DTYPE[",
+    ),
+    "a tensor of the constructor's twice": (
+        [*ROPE, "--shape", "rescale_factors=float32[4]", "--param", "rescale_factors=None"],
+        "rescale_factors was given by --shape and by --param",
+    ),
+    "a tensor of the constructor's that is too large": (
+        [*ROPE, "--shape", f"rescale_factors=float32[{2**40}]"], "with at most 268435456 elements",
+    ),
+    "a tensor of the constructor's that has no ones": (
+        [*ROPE, "--shape", "rescale_factors=bits8[4]"], "rescale_factors: no ones of torch.bits8",
+    ),
+    "a tensor of no name": ([*ROPE, "--shape", "rescale_factor=float32[4]"], "(did you mean"),
     "a shape said twice": (["GEMMFwdOp", *["--shape", "a=float16[2,8]"] * 2], "a was given before"),
     "a parameter said twice": ([*NORM, *["--param", "eps=1.0"] * 2], "eps was given before"),
     "a length that no tensor has": (
@@ -165,3 +202,9 @@ def test_an_op_without_a_class_cannot_be_called(run, outside):
         result = run("explain", "AcmeScaleFwdOp", "--shape", "float32[3]")
     assert result.exit_code == 2
     assert "tileops explain: AcmeScaleFwdOp has an entry and no class here" in result.stderr
+
+
+def test_a_tensor_that_the_constructor_must_have_is_asked_for():
+    table = {"dtype": "T", "shape": "[M]"}
+    with pytest.raises(click.UsageError, match=r"table, and .* add --shape table=DTYPE\[M\]"):
+        calls._held(signature("M", {"x": "[M]"}, params={"table": table}), {})

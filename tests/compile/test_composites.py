@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tileops_core import BUILTIN, Op, default_target
 from tileops_core.errors import TileOpsError
-from tileops_core.ops import FusedMoEFwdOp, ReLUFwdOp
+from tileops_core.ops import FusedMoEFwdOp, GELUFwdOp, ReLUFwdOp
 
 TEXT = (Path(__file__).parents[2] / "docs" / "compile.md").read_text(encoding="utf-8")
 TABLE = TEXT[TEXT.index("## Composite ops") :]
@@ -46,6 +46,16 @@ class ReluTwiceFwdOp(Op):
 
     def forward(self, x):
         return self.delegate_for("relu", ())(x) * 2
+
+
+class ReluThenGeluFwdOp(Op):
+    """Of two ops, so that errors tell which they name."""
+
+    spec: ClassVar[Any] = composites.composite_spec(relu="ReLUFwdOp", gelu="GELUFwdOp")
+    delegate_types: ClassVar[Any] = {"relu": ReLUFwdOp, "gelu": GELUFwdOp}
+
+    def forward(self, x):
+        return self.delegate_for("gelu", ())(self.delegate_for("relu", ())(x))
 
 
 class Holder(torch.nn.Module):
@@ -116,8 +126,8 @@ def _():
 
 @works("compiled code, with inputs that require grad")
 def _():
-    y = whole(ReluTwiceFwdOp())(small().requires_grad_())
-    with pytest.raises(RuntimeError, match="ReLUFwdOp has no gradient"):
+    y = whole(ReluThenGeluFwdOp())(small().requires_grad_())
+    with pytest.raises(RuntimeError, match="GELUFwdOp has no gradient"):
         y.sum().backward()
 
 

@@ -336,12 +336,25 @@ def test_a_tensor_is_copied_at_construction():
             "rescale_factors has dtype int8, the signature says R in",
         ),
         ([1.0], "rescale_factors must be a torch.Tensor or None, got [1.0] (list)"),
-        (torch.eye(4).to_sparse(), "rescale_factors must be a torch.Tensor or None"),
+        (
+            torch.eye(4).to_sparse(),
+            "rescale_factors is a sparse_coo tensor, the op takes dense (strided) tensors only",
+        ),
     ],
 )
 def test_what_construction_can_tell_of_a_tensor_it_checks(factors, message):
     with pytest.raises(SignatureError, match=re.escape(message)):
         op_class("RescaledRoPEFwdOp")(rescale_factors=factors)
+
+
+def test_a_tensor_without_data_serves_no_call_that_has_some():
+    with answering("RescaledRoPEFwdOp", rescale_factors=torch.ones(4, device="meta")) as (op, _):
+        refused("rescale_factors was given on the meta device, where it has no data", op, of(5, 8))
+
+
+def test_a_tensor_without_data_serves_a_call_without():
+    with answering("RescaledRoPEFwdOp", rescale_factors=torch.ones(4, device="meta")) as (op, _):
+        assert op(of(5, 8).to("meta")).device.type == "meta"
 
 
 def test_what_only_a_call_can_tell_of_a_tensor_is_checked_there():

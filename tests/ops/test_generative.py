@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tileops_core import ops
-from tileops_core.errors import SignatureError
+from tileops_core.errors import OpNotAvailableError, SignatureError
 
 pytestmark = pytest.mark.usefixtures("server")
 
@@ -41,6 +41,28 @@ def test_no_device_is_the_current_one_and_a_stated_one_counts(cls, sizes, shape)
     for stated in ("meta", torch.device("meta")):
         result = cls(**sizes, device=stated)()
         assert (result.device.type, result.shape) == ("meta", shape)
+
+
+# Torch knows each of these names, and no machine has such a device.
+ABSENT = ["cuda:99", "xpu:99", "privateuseone", "vulkan"]
+WITHOUT_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+
+
+@each
+@pytest.mark.parametrize("device", [*ABSENT, pytest.param("cuda", marks=WITHOUT_CUDA)])
+def test_a_call_on_a_device_that_is_not_there_is_refused(cls, sizes, shape, device):
+    op = cls(**sizes, device=device)
+    with pytest.raises(OpNotAvailableError) as caught:
+        op()
+    text = str(caught.value)
+    assert f"{cls.__name__}: the op was constructed with device={device!r}, and this" in text
+    assert f"this process has no device {device!r}; construct the op for a device" in text
+
+
+@each
+def test_preparing_for_a_device_that_is_not_there_is_refused(cls, sizes, shape):
+    with pytest.raises(OpNotAvailableError, match="this process has no device 'vulkan'"):
+        cls(**sizes, device="vulkan").prepare()
 
 
 @each

@@ -55,3 +55,11 @@ def test_the_first_held_tensor_there_is_counts():
     assert device_of(None) is None
     assert device_of(None, None, torch.zeros(1, device="meta"), torch.zeros(1)) == META
     assert device_of(CPU, torch.zeros(1, device="meta")) == CPU
+
+
+def test_a_device_that_is_not_there_is_told_as_it_was_stated(monkeypatch):
+    def missing():
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    monkeypatch.setattr(torch.cuda, "current_device", missing)
+    assert default_device(torch.device("cuda")) == torch.device("cuda")

@@ -348,9 +348,16 @@ def test_a_tensor_is_taken_as_a_dense_copy_without_history():
     assert found.data_ptr() != given.data_ptr()
 
 
-@pytest.mark.parametrize("value", [[1.0], 1.0, torch.eye(2).to_sparse(), "x"])
-def test_what_is_no_dense_tensor_is_refused(value):
+@pytest.mark.parametrize("value", [[1.0], 1.0, "x"])
+def test_what_is_no_tensor_is_refused(value):
     with pytest.raises(SignatureError, match=r"p must be a torch\.Tensor"):
+        normalize("ProbeFwdOp", tensor_param(optional=False), value)
+
+
+@pytest.mark.parametrize("form", ["sparse_coo", "sparse_csr"])
+def test_a_tensor_of_another_layout_is_refused_by_its_layout(form):
+    value = torch.eye(2).to_sparse(layout=getattr(torch, form))
+    with pytest.raises(SignatureError, match=rf"p is a {form} tensor, .* dense \(strided\)"):
         normalize("ProbeFwdOp", tensor_param(optional=False), value)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from tileops_core.errors import NotATensorError, SignatureError
+from tileops_core.errors import NotATensorError
+from tileops_core.plan.forms import check_form
 from tileops_core.plan.model import Plan
 from tileops_core.plan.sites import value_text
 from tileops_core.spans import Span
@@ -41,30 +42,4 @@ def _admit_one(op: str, name: str, value: Any, span: Span) -> None:
             actual=value,
             span=span,
         )
-    form = _odd_form(value)
-    if form is not None:
-        raise SignatureError(
-            f"{op}: {name} is a {form} tensor, the op takes dense (strided) tensors only; convert "
-            f"it first, for example with {_remedy(form)}  [{span.short}]",
-            op=op,
-            tensor=name,
-            expected="torch.strided",
-            actual=form,
-            span=span,
-        )
-
-
-def _odd_form(tensor: torch.Tensor) -> str | None:
-    if tensor.is_nested:
-        return "nested"
-    if tensor.is_quantized:
-        return "quantized"
-    if tensor.layout is torch.strided:
-        return None
-    return str(tensor.layout).removeprefix("torch.").lstrip("_")
-
-
-def _remedy(form: str) -> str:
-    if form == "nested":
-        return "torch.nested.to_padded_tensor"
-    return ".dequantize()" if form == "quantized" else ".to_dense()"
+    check_form(op, name, value, span)

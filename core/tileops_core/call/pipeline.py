@@ -22,6 +22,7 @@ from tileops_core.call.compose import (
     writing,
 )
 from tileops_core.call.origin import note_origin
+from tileops_core.call.presence import check_device_is_there
 from tileops_core.call.purity import Purity
 from tileops_core.call.resolve import Server, choose_target, resolve
 from tileops_core.call.results import verify
@@ -94,6 +95,7 @@ def _serve(
 ) -> Any:
     entered = enter(op)
     try:
+        check_device_is_there(op, facts[0], inputs)
         choose_target(op, entered.binding, facts[0])
         server = resolve(op, entered, facts[0], specs)
         statics, has_out = op._construction.statics, out is not None

@@ -14,6 +14,7 @@ from tileops_core.call.compose import Tensors, effects_of
 from tileops_core.call.emit_key import key_function
 from tileops_core.call.frames import aside
 from tileops_core.call.pipeline import is_empty_write, make_route, served_by, unserved
+from tileops_core.call.presence import check_device_is_there
 from tileops_core.call.resolve import choose_target, entry_for, resolve
 from tileops_core.call.state import CalledOp
 from tileops_core.call.writes import check_out
@@ -80,6 +81,7 @@ class Preparing:
         entered = enter(op)
         entered.dry = self
         try:
+            check_device_is_there(op, facts[0], inputs)
             with aside():  # a builder may call ops, which then run
                 choose_target(op, entered.binding, facts[0])
                 server = resolve(op, entered, facts[0], specs)

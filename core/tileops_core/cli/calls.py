@@ -29,6 +29,9 @@ from tileops_core.tensor_spec import TensorSpec
 _MOST_ELEMENTS = 2**60
 """More have no number of bytes that torch could count."""
 
+_MOST_HELD = 2**28
+"""A tensor given at construction has values, and so memory."""
+
 _TENSOR = re.compile(r"(?:(\w+)=)?(\w+)\[([\d,\s]*)\]")
 
 
@@ -141,7 +144,8 @@ def call_of_options(
     Args:
         seen: what is installed.
         op: the op.
-        shapes: ``NAME=DTYPE[LENGTH,...]`` each; without names, in the order of the inputs.
+        shapes: ``NAME=DTYPE[LENGTH,...]`` each; without names, in the order of the inputs. A
+            tensor that the constructor takes is one of ones, and always named.
         params: ``NAME=VALUE`` each.
         target: what the op's ``target=`` is to be.
         device: where the tensors are.
@@ -152,9 +156,13 @@ def call_of_options(
     cls = class_of(seen, op)
     signature = cls._plan.signature
     given = _tensors(signature, shapes, device)
+    held = _held(signature, given)
     values = _values(signature, params)
+    for name in held:
+        if name in values:
+            raise click.UsageError(f"{name} was given by --shape and by --param; give it once")
     try:
-        made = cls(**values, target=target_named(target))
+        made = cls(**values, **held, target=target_named(target))
     except TypeError as error:  # a parameter that is missing
         raise click.UsageError(f"cannot construct: {error}; give --param NAME=VALUE") from None
     specs = tuple(given.get(item.name) for item in signature.inputs)
@@ -193,6 +201,7 @@ def _axes(item: Input) -> str:
 
 def _tensors(signature: Signature, texts: Sequence[str], device: str) -> Mapping[str, TensorSpec]:
     inputs = {item.name: item for item in signature.inputs}
+    known = inputs | {item.name: item for item in signature.construction_tensors}
     found: dict[str, TensorSpec] = {}
     for number, text in enumerate(texts):
         match = _TENSOR.fullmatch(text.strip())
@@ -206,7 +215,7 @@ def _tensors(signature: Signature, texts: Sequence[str], device: str) -> Mapping
                 f"--shape {text!r} is one too many: the op takes {', '.join(inputs) or 'none'}"
             )
         name = match[1] or list(inputs)[number]
-        one_of("input", name, list(inputs))
+        one_of("tensor", name, list(known))
         if name in found:
             raise click.UsageError(f"--shape {text!r}: {name} was given before; give each once")
         lengths = tuple(int(part) for part in match[3].split(",") if part.strip())
@@ -215,13 +224,40 @@ def _tensors(signature: Signature, texts: Sequence[str], device: str) -> Mapping
         dtype = getattr(torch, match[2], None)
         if not isinstance(dtype, torch.dtype):
             raise click.UsageError(f"--shape {text!r}: {match[2]!r} is no dtype")
-        place = "cpu" if inputs[name].on_cpu else device
+        place = "cpu" if known[name].on_cpu else device
         found[name] = TensorSpec(place, dtype, lengths)
+    return found
+
+
+def _held(signature: Signature, given: Mapping[str, TensorSpec]) -> dict[str, torch.Tensor]:
+    """The tensors that the constructor takes: of ones, on the CPU, as nothing runs."""
+    found: dict[str, torch.Tensor] = {}
+    for item in signature.construction_tensors:
+        if item.name not in given:
+            if item.optional is False:
+                raise click.UsageError(
+                    f"the constructor takes {item.name}, and no option says so: add "
+                    f"--shape {item.name}=DTYPE{_axes(item)}, with numbers for the lengths"
+                )
+            continue
+        spec = given[item.name]
+        if math.prod(spec.shape) > _MOST_HELD:
+            raise click.UsageError(
+                f"--shape {item.name}: a tensor given at construction is made here, with at most "
+                f"{_MOST_HELD} elements"
+            )
+        try:
+            found[item.name] = torch.ones(spec.shape, dtype=spec.dtype)
+        except RuntimeError as error:
+            raise click.UsageError(
+                f"--shape {item.name}: no ones of {spec.dtype}: {str(error).splitlines()[0]}"
+            ) from None
     return found
 
 
 def _values(signature: Signature, texts: Sequence[str]) -> dict[str, Any]:
     names = [param.name for param in signature.params]
+    tensors = [item.name for item in signature.construction_tensors]
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -234,6 +270,10 @@ def _values(signature: Signature, texts: Sequence[str]) -> dict[str, Any]:
             found[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
             found[name] = value  # a word, as an enum's or a dtype's name
+        if name in tensors and found[name] is not None:
+            raise click.UsageError(
+                f"--param {text!r}: {name} is a tensor; give --shape {name}=DTYPE[LENGTH,...]"
+            )
     return found
 
 

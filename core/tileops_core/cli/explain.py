@@ -40,7 +40,8 @@ from tileops_core.signature.workload import cases
     "shapes",
     multiple=True,
     metavar="NAME=DTYPE[N,...]",
-    help="A tensor of the call, for example x=float16[8,4096]; once for each.",
+    help="A tensor of the call, for example x=float16[8,4096], or one that the constructor takes, "
+    "which is filled with ones; once for each.",
 )
 @click.option(
     "--param", "params", multiple=True, metavar="NAME=VALUE", help="A constructor parameter."

@@ -54,7 +54,7 @@ def device_of(stated: torch.device | None, *held: torch.Tensor | None) -> torch.
 
 def default_device(stated: torch.device | None, *tensors: torch.Tensor | None) -> torch.device:
     """The device of the first tensor there is; else the one stated; else the current CUDA device,
-    or the CPU where there is none.
+    or the CPU where there is none. Whether a device that is stated is there shows in the call.
     """
     for tensor in tensors:
         if tensor is not None:
@@ -62,5 +62,8 @@ def default_device(stated: torch.device | None, *tensors: torch.Tensor | None) -
     if stated is None:
         stated = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if stated.type == "cuda" and stated.index is None:
-        return torch.device("cuda", torch.cuda.current_device())
+        try:
+            return torch.device("cuda", torch.cuda.current_device())
+        except (AssertionError, RuntimeError):
+            return stated  # there is none; who only asks about a call need not have it
     return stated

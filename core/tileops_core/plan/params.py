@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import torch
 
 from tileops_core.errors import SignatureError
+from tileops_core.plan.forms import check_form
 from tileops_core.plan.sites import dtype_text, value_text
 from tileops_core.signature.evaluate import evaluate
 from tileops_core.signature.kinds import (
@@ -45,10 +46,12 @@ def normalize(op: str, param: Param, value: Any) -> Any:
     A tensor is copied, so that nobody else can write it.
 
     Raises:
-        SignatureError: the value is not of the parameter's kind.
+        SignatureError: the value is not of the parameter's kind, or a tensor is not dense.
     """
     try:
         if param.tensor is not None:
+            if isinstance(value, torch.Tensor):
+                check_form(op, param.name, value, param.span)
             return _tensor(value, optional=param.tensor.optional is not False)
         return _as(param.kind, value)
     except _Refused as refused:
@@ -213,7 +216,7 @@ def _tensor(value: Any, *, optional: bool) -> torch.Tensor | None:
     due = "a torch.Tensor" + (" or None" if optional else "")
     if value is None and optional:
         return None
-    if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise _Refused(due)
     with torch.inference_mode(False), torch.no_grad():
         copy: torch.Tensor = value.detach().clone(memory_format=torch.contiguous_format)
