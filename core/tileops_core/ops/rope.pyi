@@ -15,7 +15,8 @@ class LongRoPEFwdOp(Op):
     Everything is scaled by ``sqrt(1 + ln(max_position / L) / ln(L))`` where ``max_position`` is
     above L, which is ``original_max_position``. The position is the index; ``input_layout`` is
     ``"1d"`` for ``[S, D]`` and ``"2d"`` for ``[B, S, H, D]``; D is even. ``rescale_factors``,
-    ``[D // 2]``, float16, bfloat16 or float32, is copied at construction; None stands for ones, and
+    ``[D // 2]``, float16, bfloat16 or float32, is copied at construction; the copy takes no part in
+    autograd, so no gradient reaches the tensor that was given. None stands for ones, and
     a factor that is 0 or NaN is a :class:`~tileops_core.errors.SignatureError`. Computed in
     float32, sines and cosines included, and rounded once. Ding et al., "LongRoPE: Extending LLM
     Context Window Beyond 2 Million Tokens", 2024; follows
