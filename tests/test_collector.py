@@ -67,9 +67,10 @@ def test_the_last_thread_that_leaves_puts_back_what_was():
     assert gc.get_threshold()[0] == 700
 
 
-def test_importing_an_op_looks_through_torchs_objects_not_once():
+@pytest.mark.parametrize("module", ["tileops_core.ops", "tileops_core.ops.norm"])
+def test_importing_an_op_looks_through_torchs_objects_not_once(module):
     done = python(
-        """
+        f"""
         import gc
         import torch
 
@@ -77,7 +78,7 @@ def test_importing_an_op_looks_through_torchs_objects_not_once():
         usual = gc.get_threshold()
         seen = []
         gc.callbacks.append(lambda phase, info: seen.append((phase, info["generation"])))
-        from tileops_core.ops import RMSNormFwdOp
+        from {module} import RMSNormFwdOp
 
         assert gc.get_threshold() == usual, gc.get_threshold()
         assert ("start", 2) not in seen, seen
