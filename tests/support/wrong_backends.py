@@ -32,7 +32,8 @@ def right(op: str) -> Builder:
         assert function is not None
 
         def kernel(*inputs: Any, out: Tensor | None = None, **named: Any) -> Any:
-            result = function(*inputs, **named, **params)
+            # Tensors given at construction come with the call, and with the builder as specs.
+            result = function(*inputs, **{**params, **named})
             return result if out is None else out.copy_(result)
 
         return kernel

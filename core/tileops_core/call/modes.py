@@ -6,7 +6,7 @@ operator. The rest is brought back to the ordinary road.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from tileops_core.call.compose import Tensors
 from tileops_core.call.grad import needs_grad, refuse_tangents, run_node, run_with_grad
 from tileops_core.call.metadata import check_metadata
 from tileops_core.call.pipeline import miss, remember
+from tileops_core.call.resolve import select
 from tileops_core.call.state import CalledOp
 from tileops_core.errors import SignatureError, TileOpsError
 from tileops_core.plan.model import Plan
@@ -121,7 +122,7 @@ def _watched(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     """Run the op's operator on this instance; a call without data leaves a record too."""
-    if op._plan.composite and _is_taken_apart((*inputs, out)):
+    if op._plan.composite and (_is_taken_apart() or _computes_itself(op, inputs)):
         return _through_body(op, inputs, out)
     if not op.compile_op_names:
         if torch_private.active_fake_mode() is None:
@@ -141,11 +142,17 @@ def _through_operator(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
                 " call it outside, or the op that does not write",
                 op=op._plan.op,
             ) from error
-    if not caller.ran and all(x is None or isinstance(x, torch.Tensor) for x in inputs):
+    if not caller.ran:
+        _note_call(op, inputs, out)
+    return result
+
+
+def _note_call(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> None:
+    """Leave the record of a call that no kernel of this instance has run."""
+    if all(x is None or isinstance(x, torch.Tensor) for x in inputs):
         specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
         statics, has_out = op._construction.statics, out is not None
         remember(op, SignatureCall(op._plan, statics, specs, has_out, Served(None)), inputs)
-    return result
 
 
 def _constant(op: CalledOp) -> Any:
@@ -159,20 +166,33 @@ def _constant(op: CalledOp) -> Any:
     return tuple(map(lift, result)) if isinstance(result, tuple) else lift(result)
 
 
-def _is_taken_apart(given: Iterable[Any]) -> bool:
-    """Whether somebody records what is computed, transforms it, or computes it in his own way."""
+def _is_taken_apart() -> bool:
+    """Whether somebody records what is computed, or transforms it."""
     return (
         torch_private.graph_is_recorded()
         or torch_private.functorch_level() is not None
         or torch_private.fx_trace._is_fx_tracing_flag
         or torch_private.jit_tracing()
-        or any(
-            isinstance(x, torch.Tensor)
-            and torch_private.is_dispatch_subclass(x)
-            and not torch_private.is_fake(x)
-            for x in given
-        )
     )
+
+
+def _computes_itself(op: CalledOp, inputs: tuple[Any, ...]) -> bool:
+    """Whether a subclass among the inputs computes in its own way what a composite's body asks.
+
+    A target that serves the composite whole gets the tensors as they are.
+    """
+    wrapped = [
+        x
+        for x in inputs
+        if isinstance(x, torch.Tensor)
+        and torch_private.is_dispatch_subclass(x)
+        and not torch_private.is_fake(x)
+    ]
+    if not wrapped:
+        return False
+    if op._binding.target is not None:
+        return op._binding.builder is None
+    return select(op, wrapped[0].device).builder is None
 
 
 def _through_body(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
@@ -195,11 +215,13 @@ def _through_body(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
         with torch_private.not_recorded_by_jit():
             plan.check(op._construction.statics, *inputs)
     try:
-        return op.forward(*positional, **named)
+        result = op.forward(*positional, **named)
     except Exception as error:
         if not proxies and not torch_private.jit_tracing():
             raise
         raise _needs_sizes(plan, proxies=proxies, error=error) from error
+    _note_call(op, inputs, out)
+    return result
 
 
 def _needs_sizes(plan: Plan, *, proxies: bool, error: BaseException) -> TileOpsError:
