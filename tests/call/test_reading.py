@@ -126,6 +126,30 @@ def test_sizes_that_a_graph_keeps_open_may_be_identities_and_parameters():
     assert torch.equal(traced(*given), ops.FusedMoEFwdOp(2)(*given))
 
 
+def test_equal_composites_of_one_model_run_ahead_once_or_twice_each(monkeypatch):
+    layers, calls = [ops.FusedMoEFwdOp(2) for _ in range(6)], []
+    held = reading._hold
+    monkeypatch.setattr(reading, "_hold", lambda op, *call: calls.append(op) or held(op, *call))
+
+    def model(hidden, *rest):
+        for one in layers:
+            hidden = one(hidden, *rest)
+        return hidden
+
+    whole(model)(*layer())
+    assert max(calls.count(one) for one in layers) <= 3
+    assert graphs() == 1
+
+
+def test_a_dynamo_that_shows_no_objects_is_left_to_read_on():
+    class Context:
+        def get_local(self, name):
+            return object()
+
+    reading.before_body(Context())
+    reading._after_body(Context())
+
+
 def test_nobody_is_selected_and_nothing_built():
     op = ops.FusedMoEFwdOp(2)
     whole(lambda *x: op(*x), Seen())  # not called

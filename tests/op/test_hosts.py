@@ -343,4 +343,3 @@ def test_a_new_class_has_no_host_made_after_an_instance_of_its_namesake():
         assert new._key == old._key
         whole(new)(small())
         assert type(hosts.known_host(new._key)) is type(new)
-        del old

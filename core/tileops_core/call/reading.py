@@ -41,6 +41,8 @@ def before_body(context: Any) -> None:
         TorchRuntimeError: dynamo's error, with the words of ours: the call is refused.
         RestartAnalysis: dynamo's: it may have looked at what was held before. It starts anew.
     """
+    if not torch_private.is_readable(context):
+        return
     op: CalledOp = torch_private.read_local(context, "self")
     names = [t.name for t in op._plan.signature.inputs]
     inputs = tuple(torch_private.read_local(context, name) for name in names)
@@ -48,10 +50,11 @@ def before_body(context: Any) -> None:
     out = torch_private.read_local(context, "out") if takes_out else None
     try:
         _check(op, inputs, out)
-        # What an op holds is part of what dynamo guards, and equal ops are to share a graph.
-        for equal in _equals(op):
-            if _hold(equal, inputs, out) and equal is op:
-                torch_private.read_again(f"{op._plan.op} holds what it did not hold before")
+        if _hold(op, inputs, out):
+            # What an op holds is part of what dynamo guards, and equal ops are to share a graph.
+            for equal in _equals(op):
+                _hold(equal, inputs, out)
+            torch_private.read_again(f"{op._plan.op} holds what it did not hold before")
     except TileOpsError as error:
         torch_private.refuse_graph(error)
 
@@ -73,6 +76,8 @@ def _after_body(context: Any) -> None:
     Raises:
         TorchRuntimeError: dynamo's error, with the words of ours: the result is refused.
     """
+    if not torch_private.is_readable(context):
+        return
     op, inputs, out, result = (
         torch_private.read_local(context, name) for name in ("self", "inputs", "out", "result")
     )
@@ -93,9 +98,9 @@ def _after_body(context: Any) -> None:
 
 
 def _equals(op: CalledOp) -> list[CalledOp]:
-    """The living ops with the same key; the op itself comes last."""
+    """The other living ops with the same key."""
     equals = getattr(op._construction.anchor, "equals", None) or {}
-    return [*(equal for equal in list(equals.values()) if equal is not op), op]
+    return [equal for equal in list(equals.values()) if equal is not op]
 
 
 def _check(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> None:

@@ -156,13 +156,18 @@ READ_AHEAD = "from torch._dynamo.comptime import comptime"
 """Source text. Where dynamo reads ``comptime(f)``, it calls f with its view of the frame."""
 
 
+def is_readable(context: Any) -> bool:
+    """Whether dynamo's view of a frame shows objects; where not, nothing is made of it."""
+    return hasattr(context.get_local("self"), "_ComptimeVar__variable")
+
+
 def read_local(context: Any, name: str) -> Any:
     """A local of a frame that dynamo reads: the object itself, of a tensor what stands for it.
 
     What dynamo cannot tell (an object that the compiled code makes) is stood for by an object of a
     class of the same name.
     """
-    return _read(getattr(context.get_local(name), "_ComptimeVar__variable", None))
+    return _read(context.get_local(name)._ComptimeVar__variable)
 
 
 def _read(variable: Any) -> Any:
