@@ -143,7 +143,7 @@ def test_equal_composites_of_one_model_run_ahead_once_or_twice_each(monkeypatch)
 
 def test_a_dynamo_that_shows_no_objects_is_left_to_read_on():
     class Context:
-        def get_local(self, name):
+        def get_local(self, name, stacklevel):
             return object()
 
     reading.before_body(Context())

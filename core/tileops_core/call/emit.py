@@ -62,8 +62,8 @@ class CompositeEmitter(CallEmitter):
             if reads:
                 w.use("_before", reading.before_body)
                 w.use("_checked", reading.checked)
-                w.line(torch_private.READ_AHEAD)
-                w.line("comptime(_before)")
+                w.use("_while_read", torch_private.while_read)
+                w.line("_while_read(_before)")
             call = f"_result = self.forward({', '.join(plain)})"
             if self.takes_out:
                 with w.block("if out is None:"):

@@ -61,9 +61,7 @@ def before_body(context: Any) -> None:
 
 def checked(self: CalledOp, inputs: Tensors, out: torch.Tensor | None, result: Any) -> Any:
     """The result of a body, which is checked while dynamo reads this."""
-    from torch._dynamo.comptime import comptime
-
-    comptime(_after_body)
+    torch_private.while_read(_after_body)
     return result
 
 

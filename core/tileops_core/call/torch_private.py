@@ -147,27 +147,30 @@ def _without_dynamo(function: Any, set_eval_frame: Callable[[Any], Any]) -> Any:
 
 
 def can_read_ahead() -> bool:
-    """Whether dynamo runs code of ours when it reads a call of :data:`READ_AHEAD`."""
+    """Whether dynamo runs code of ours when it reads :func:`while_read`."""
     # By the file: to import it means to import dynamo.
     return any((Path(folder) / "_dynamo" / "comptime.py").exists() for folder in torch.__path__)
 
 
-READ_AHEAD = "from torch._dynamo.comptime import comptime"
-"""Source text. Where dynamo reads ``comptime(f)``, it calls f with its view of the frame."""
+def while_read(function: Callable[[Any], None]) -> None:
+    """Call ``function`` when dynamo reads this, with its view of the frame; do nothing else."""
+    from torch._dynamo.comptime import comptime
+
+    comptime(function)
 
 
 def is_readable(context: Any) -> bool:
     """Whether dynamo's view of a frame shows objects; where not, nothing is made of it."""
-    return hasattr(context.get_local("self"), "_ComptimeVar__variable")
+    return hasattr(context.get_local("self", stacklevel=1), "_ComptimeVar__variable")
 
 
 def read_local(context: Any, name: str) -> Any:
-    """A local of a frame that dynamo reads: the object itself, of a tensor what stands for it.
+    """A local of the frame that called :func:`while_read`: the object; of a tensor, its stand-in.
 
     What dynamo cannot tell (an object that the compiled code makes) is stood for by an object of a
     class of the same name.
     """
-    return _read(context.get_local(name)._ComptimeVar__variable)
+    return _read(context.get_local(name, stacklevel=1)._ComptimeVar__variable)
 
 
 def _read(variable: Any) -> Any:
