@@ -185,7 +185,7 @@ def profile(op: Any, tensors: Sequence[torch.Tensor], rounds: int, loops: int) -
     """
     op(*tensors)
     call = type(op).__call__
-    text = type(op)._call_source
+    text = type(op)._call_code.text
     module = ast.parse(text)
     function = next(f for f in module.body if getattr(f, "name", "") == "__call__")
     assert isinstance(function, ast.FunctionDef)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import weakref
 
 import pytest
 from call_support import python
@@ -65,6 +66,57 @@ def test_the_last_thread_that_leaves_puts_back_what_was():
     leave.set()
     thread.join()
     assert gc.get_threshold()[0] == 700
+
+
+class Thing:
+    """An object that the collector knows, and weak references too."""
+
+
+def _filed(thing):
+    return [n for n in range(3) if any(o is thing for o in gc.get_objects(n))]
+
+
+def test_what_is_there_at_the_end_is_old():
+    thing = Thing()
+    with rare_collection():
+        inside = Thing()
+    assert _filed(thing) == _filed(inside) == [2]
+    assert gc.get_freeze_count() == 0
+
+
+def test_garbage_of_the_context_goes_with_the_next_full_collection():
+    with rare_collection():
+        cycle = Thing()
+        cycle.itself = cycle
+        seen = weakref.ref(cycle)
+        del cycle
+    gc.collect()
+    assert seen() is None
+
+
+def test_what_somebody_has_frozen_stays_frozen():
+    gc.collect()
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with rare_collection():
+            inside = Thing()
+        assert gc.get_freeze_count() >= frozen - 100  # some were released meanwhile
+        assert frozen > 1000
+        assert _filed(inside) != [2]
+    finally:
+        gc.unfreeze()
+
+
+def test_a_collector_that_rests_is_left_alone():
+    gc.disable()
+    try:
+        with rare_collection():
+            assert gc.get_threshold() == (700, 10, 10)
+            inside = Thing()
+        assert _filed(inside) == [0]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("module", ["tileops_core.ops", "tileops_core.ops.norm"])

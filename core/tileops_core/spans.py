@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
+
 WIDEST = 200
 """How many characters of a line are shown."""
 
 
-@attrs.frozen(slots=True)
-class Span:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Span(EqualByFields):
     """A place in a text file: 1-based ``line`` and ``column``, and the ``length`` to underline.
 
     Line 0 stands for the file as a whole.

@@ -98,6 +98,21 @@ print(y.shape, "tileops_core.ops.norm" in sys.modules, "tileops_core.ops.gemm" i
     assert run(code) == "torch.Size([3, 4]) True False\n"
 
 
+def test_what_an_operator_does_is_compiled_when_it_is_first_called():
+    code = """
+import linecache, torch
+from tileops_core.ops import RMSNormFwdOp
+op = RMSNormFwdOp((4,))
+op(torch.ones(3, 4))
+def texts(word):
+    return sorted(name for name in linecache.cache if name.startswith(f"<tileops {word} "))
+print("<tileops call RMSNormFwdOp>" in texts("call"), texts("operators"))
+torch.ops.tileops_core.rms_norm_fwd(op._key, torch.ones(3, 4), None)
+print(texts("operators"))
+"""
+    assert run(code) == "True []\n['<tileops operators RMSNormFwdOp>']\n"
+
+
 @slow
 @pytest.mark.parametrize("how", ["meta", "fake", "vmap", "grad"])
 def test_every_kind_of_call_may_be_the_first(how):

@@ -294,11 +294,10 @@ def test_an_interrupted_waiter_leaves_the_build_alone(monkeypatch):
 
     def interrupted():
         assert slow.started.wait(PATIENCE)
-        table._running["a"].done.__class__ = Interrupted
+        table._running["a"].done = Interrupted()
         try:
             return table.get("a", lambda: "mine")
         finally:
-            table._running["a"].done.__class__ = threading.Event
             slow.let_go.set()
 
     builder, waiter = in_threads(lambda: table.get("a", slow), interrupted)

@@ -7,6 +7,7 @@ import io
 import linecache
 import pdb  # noqa: T100 - the debugger is what is tested
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ from plan_support import OP, facts, plan, spec, statics
 
 from tileops_core.errors import SignatureError
 from tileops_core.ops import RMSNormFwdOp
-from tileops_core.plan.source import SourceWriter, compile_source
+from tileops_core.plan.source import LateSource, SourceWriter, compile_source
 
 
 def lines(text, **names):
@@ -103,3 +104,26 @@ def test_two_sources_do_not_share_their_globals():
 
 def test_a_module_name_says_where_a_function_is_from(checks):
     assert checks.check.__module__ == f"tileops.plan.{OP}"
+
+
+# -- source that few need ---------------------------------------------------------------------
+
+
+def test_late_source_is_compiled_when_a_function_is_asked_for():
+    filename = "<tileops test of late source>"
+    linecache.cache.pop(filename, None)
+    late = LateSource(
+        lambda: lines("def f():\n    return a\ndef g():\n    return f()", a=7), filename
+    )
+    assert "def g():" in late.text()
+    assert filename not in linecache.cache
+    assert late["g"]() == 7
+    assert "".join(linecache.getlines(filename)) == late.text()
+    assert late["f"] is late["f"]
+    assert late["g"].__globals__ is late["f"].__globals__
+
+
+def test_threads_that_ask_at_once_get_one_function():
+    late = LateSource(lambda: lines("def f():\n    pass"), "<tileops test of threads>")
+    with ThreadPoolExecutor(8) as pool:
+        assert len({*pool.map(lambda _: late["f"], range(64))}) == 1

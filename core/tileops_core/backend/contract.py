@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields, ShownByFields
 from tileops_core.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _class(instance: object, attribute: attrs.Attribute[Any], value: object) -> 
         )
 
 
-class Registration:
+class Registration(EqualByFields):
     """Base of all registrations: what one fills, and with what.
 
     Two registrations of one class with equal ``slot`` exclude each other; where the class is
@@ -153,7 +154,7 @@ class Registration:
         return None if callable(value) else "is not callable"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class TargetRegistration(Registration):
     """A target: the name that ``target=`` takes, and the devices that its kernels are for.
 
@@ -182,7 +183,7 @@ class TargetRegistration(Registration):
         return self.detect
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class BuilderRegistration(Registration):
     """How a target serves one whole op.
 
@@ -213,7 +214,7 @@ class BuilderRegistration(Registration):
         return self.build_kernel
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class InterfaceRegistration(Registration):
     """A kernel interface of an op that this distribution defines.
 
@@ -247,7 +248,7 @@ class InterfaceRegistration(Registration):
         return None if isinstance(value, type) else "is not a class"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class KernelTypeRegistration(Registration):
     """An implementation that a backend adds to an op's kernel interface.
 
@@ -288,7 +289,7 @@ def _foreign(instance: object, attribute: attrs.Attribute[Any], value: str) -> N
         )
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class DeviceFactsRegistration(Registration):
     """How to read the facts of a device type that the core does not know.
 
@@ -316,7 +317,7 @@ class DeviceFactsRegistration(Registration):
         return self.read
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class OracleRegistration(Registration):
     """A function that computes an op as its entry says, for the conformance suite to compare with.
 
@@ -344,7 +345,7 @@ class OracleRegistration(Registration):
         return self.function
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class DiagnosticRegistration(Registration):
     """A look at the machine for what this backend needs, on behalf of ``tileops doctor``.
 
@@ -377,7 +378,7 @@ class DiagnosticRegistration(Registration):
         return self.find
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ManifestPath(Registration):
     """A spec file of ops that a distribution defines; made from what the hook returns.
 
@@ -403,8 +404,8 @@ class ManifestPath(Registration):
         return self.path
 
 
-@attrs.frozen(eq=False)
-class LoadFailure:
+@attrs.frozen(eq=False, repr=False)
+class LoadFailure(ShownByFields):
     """A backend, or one kernel type of it, that could not be used.
 
     Args:

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 import attrs
 
+from tileops_core.by_fields import ShownByFields
+
 GROUP = "tileops.backends"
 CORE = "core"
 CORE_DISTRIBUTION = "tileops-core"
@@ -24,8 +26,8 @@ class _Distribution(Protocol):
     def metadata(self) -> Any: ...
 
 
-@attrs.frozen(eq=False)
-class Found:
+@attrs.frozen(eq=False, repr=False)
+class Found(ShownByFields):
     """One entry point.
 
     Args:

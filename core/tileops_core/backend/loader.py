@@ -32,6 +32,7 @@ from tileops_core.backend.discovery import (
     skip_of,
 )
 from tileops_core.backend.registered import LOGGER, Backend
+from tileops_core.by_fields import ShownByFields
 from tileops_core.errors import BackendError
 from tileops_core.suggest import did_you_mean
 
@@ -39,8 +40,8 @@ RUNTIME = "runtime"
 """The backend that run-time registrations belong to unless they name another."""
 
 
-@attrs.frozen(eq=False)
-class Harvest:
+@attrs.frozen(eq=False, repr=False)
+class Harvest(ShownByFields):
     """What one backend registers, or why that is not known."""
 
     backend: Backend
@@ -48,8 +49,8 @@ class Harvest:
     failure: LoadFailure | None = None
 
 
-@attrs.frozen(eq=False)
-class Loaded:
+@attrs.frozen(eq=False, repr=False)
+class Loaded(ShownByFields):
     """What loading leaves.
 
     ``reserved``: the distribution that each installed backend's name is kept for. ``lost``: why a

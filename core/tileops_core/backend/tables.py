@@ -27,6 +27,7 @@ from tileops_core.backend.registered import (
     kind_of,
 )
 from tileops_core.backend.sameness import module_of, same_thing
+from tileops_core.by_fields import ShownByFields
 from tileops_core.errors import BackendError
 from tileops_core.suggest import did_you_mean, listed
 
@@ -39,8 +40,8 @@ Done = tuple[tuple[Slot, "Registered[Any, Any] | None", Registered[Any, Any]], .
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
-@attrs.frozen(eq=False)
-class Tables:
+@attrs.frozen(eq=False, repr=False)
+class Tables(ShownByFields):
     """One state of the registry. Readers hold one and nothing changes under them."""
 
     generation: int
@@ -98,8 +99,8 @@ def _sorted(
 EMPTY = Tables.of(0, NOTHING, NOTHING)
 
 
-@attrs.frozen(eq=False)
-class Change:
+@attrs.frozen(eq=False, repr=False)
+class Change(ShownByFields):
     """Entries and backends after a merge, and what it did."""
 
     entries: Entries

@@ -12,6 +12,7 @@ import attrs
 from tileops_core.backend import unavailable
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.registry import REGISTRY, Registry
+from tileops_core.by_fields import EqualByFields
 from tileops_core.errors import AmbiguousTargetError
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ def _check_name(registry: Registry, op: str, target: str, asked: str) -> None:
         raise unavailable.unknown_target(registry, op, target, asked) from cause
 
 
-@attrs.frozen
-class Selection:
+@attrs.frozen(eq=False, repr=False)
+class Selection(EqualByFields):
     """Who serves an op on a device.
 
     Args:

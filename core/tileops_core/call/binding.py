@@ -19,6 +19,7 @@ import attrs
 
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import Builtin
+from tileops_core.by_fields import ShownByFields
 from tileops_core.call.frames import around
 from tileops_core.call.routes import Blamed, Credit, Generations, Route
 from tileops_core.kernels.builds import BuildOnce
@@ -141,8 +142,8 @@ UNBOUND = Binding()
 UNBOUND.settled = True
 
 
-@attrs.define(slots=True, eq=False)
-class Entered:
+@attrs.define(slots=True, eq=False, repr=False)
+class Entered(ShownByFields):
     """A call of one thread that decides something: on which binding, and what it chose so far.
 
     ``dry``: what is done in place of running it.

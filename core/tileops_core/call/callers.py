@@ -8,11 +8,12 @@ from contextlib import contextmanager
 
 import attrs
 
+from tileops_core.by_fields import ShownByFields
 from tileops_core.call.state import CalledOp
 
 
-@attrs.define(slots=True, eq=False)
-class Caller:
+@attrs.define(slots=True, eq=False, repr=False)
+class Caller(ShownByFields):
     """A call that goes through an operator, and whether the operator ran a kernel for it."""
 
     op: CalledOp

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import torch
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.call.admit import admit
 from tileops_core.call.resolve import device_module
 from tileops_core.call.results import verify
@@ -33,8 +34,8 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.resolve_conj().resolve_neg().contiguous()
 
 
-@attrs.frozen(slots=True)
-class Effects:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Effects(EqualByFields):
     """What one kind of call writes.
 
     Attributes:

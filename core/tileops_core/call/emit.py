@@ -39,17 +39,14 @@ class CompositeEmitter(CallEmitter):
         given = ", ".join(f"{name!r}: {name}" for name in self.plan.metadata)
         return f"_filed(self, _route.record, {{{given}}})"
 
-    def emit(self, operators: OperatorEmitter | None = None) -> None:
-        """Write ``__call__`` and the node body; a composite has no operators."""
+    def emit_call(self, operators: OperatorEmitter | None = None) -> None:
+        """Write ``__call__``; a composite has no operators."""
         w = self.writer
         with w.block(f"def __call__({self._arguments()}):"):
             w.line(f'"""Call {self.plan.op}; see the class."""')
             with w.block("if _compiling():"):
                 w.line(f"return traced({', '.join(['self', *self._names])})")
             w.line(f"return _composite(self, {self._rest()})")
-        w.line("")
-        with w.block(f"def node({', '.join(['self', *self._names])}):"):
-            self.write_body()
 
     def emit_untraced(self) -> None:
         """Write what dynamo reads: the body, unless somebody serves the composite whole."""

@@ -10,18 +10,20 @@ Whatever is unusual leaves for :mod:`tileops_core.call.modes` or
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from types import FunctionType
 
 import attrs
 import torch
 
+from tileops_core.by_fields import ShownByFields
 from tileops_core.call import checking, grad, inside, pipeline, torch_private
 from tileops_core.call.emit_operator import Hosts, OperatorEmitter
 from tileops_core.call.torch_operators import Bound
 from tileops_core.plan.devices import undecided_device
 from tileops_core.plan.model import Plan
-from tileops_core.plan.source import SourceWriter, compile_source
+from tileops_core.plan.source import LateSource, SourceWriter, compile_source
 from tileops_core.signature.kinds import DTypeKind, MaybeKind
 from tileops_core.signature.model import Input, TensorDecl
 from tileops_core.spec.expressions import Name
@@ -300,8 +302,8 @@ class CallEmitter:
 
     # -- all ------------------------------------------------------------------------------
 
-    def emit(self, operators: OperatorEmitter | None) -> None:
-        """Write both, and what stands between the op and its operators, if it has some."""
+    def emit_call(self, operators: OperatorEmitter | None = None) -> None:
+        """Write ``__call__``; ``operators`` writes what it is in graphs, if the op has some."""
         w = self.writer
         doc = f"Call {self.plan.op}; see the class."
         with w.block(f"def __call__({self._arguments()}):"):
@@ -313,8 +315,10 @@ class CallEmitter:
                     w.line(f"return traced({', '.join(['self', *self._names])})")
             self._predicate()
             self.write_body()
-        w.line("")
-        with w.block(f"def node({', '.join(['self', *self._names])}):"):
+
+    def emit_node(self) -> None:
+        """Write the node body."""
+        with self.writer.block(f"def node({', '.join(['self', *self._names])}):"):
             self.write_body()
 
     def emit_untraced(self) -> None:
@@ -324,17 +328,43 @@ class CallEmitter:
             w.line(f"return node({', '.join(['self', *self._names])})")
 
 
-@attrs.frozen(slots=True)
-class CallCode:
-    """What is generated of a call. ``traced``: what a graph records of it; ``kernels``: per
-    operator what it does with tensors that have data, and under autograd.
+@attrs.frozen(slots=False, eq=False, repr=False)
+class CallCode(ShownByFields):
+    """What is generated of a call.
+
+    Attributes:
+        call: ``__call__``.
+        traced: what a graph records of it.
+        text: the source of both.
+        later: the source of ``node`` and of what the operators do; few ops of a process need it.
+        functions: those of ``text``.
     """
 
     call: FunctionType
-    node: FunctionType
     traced: FunctionType
-    kernels: tuple[tuple[FunctionType, FunctionType], ...]
-    source: str
+    text: str
+    functions: Mapping[str, FunctionType]
+    later: LateSource | None = None
+
+    @property
+    def source(self) -> str:
+        """All of its source."""
+        return self.text if self.later is None else f"{self.text}\n{self.later.text()}"
+
+    @cached_property
+    def node(self) -> FunctionType:
+        """A call on plain tensors, every argument in order."""
+        node = (self.functions if self.later is None else self.later)["node"]
+        node.__qualname__ = self.call.__qualname__
+        untraced: FunctionType = torch_private.not_traced(
+            node, "an op without an operator runs as it is"
+        )
+        return untraced
+
+    def kernels(self, number: int) -> tuple[FunctionType, FunctionType]:
+        """What an operator does with tensors that have data, and under autograd."""
+        assert self.later is not None
+        return self.later[f"run_{number}"], self.later[f"autograd_{number}"]
 
 
 def emit_call(
@@ -349,24 +379,35 @@ def emit_call(
         plan: the op's plan.
         bound: its operators, if it has some.
         hosts: whom their keys stand for.
-        emitter: writes them, if the op is of a kind of its own.
+        emitter: writes them, if the op is of a kind of its own; such a one has no operators.
     """
     emitter = emitter or CallEmitter(plan)
-    w = emitter.writer
-    operators = OperatorEmitter(bound, hosts, w) if hosts and bound else None
-    emitter.emit(operators)
-    w.line("")
-    if operators:
-        operators.emit(emitter.write_body)
+    w, later = emitter.writer, None
+    if hosts and bound:
+        operators = OperatorEmitter(bound, hosts, w)
+        emitter.emit_call(operators)
+        w.line("")
+        operators.emit_traced()
+        write = partial(_write_kernels, plan, bound, hosts)
+        later = LateSource(write, f"<tileops operators {plan.op}>")
     else:
+        emitter.emit_call()
+        w.line("")
+        emitter.emit_node()
+        w.line("")
         emitter.emit_untraced()
     functions = compile_source(w, f"<tileops call {plan.op}>")
-    call, node = functions["__call__"], functions["node"]
+    call = functions["__call__"]
     # Python words its own TypeError for a wrong count or keyword with this name.
-    call.__qualname__ = node.__qualname__ = plan.op
-    kernels = tuple((functions[f"run_{i}"], functions[f"autograd_{i}"]) for i in range(len(bound)))
-    node = torch_private.not_traced(node, "an op without an operator runs as it is")
-    return CallCode(call, node, functions["traced"], kernels, w.text())
+    call.__qualname__ = plan.op
+    return CallCode(call, functions["traced"], w.text(), functions, later)
+
+
+def _write_kernels(plan: Plan, bound: Sequence[Bound], hosts: Hosts) -> SourceWriter:
+    emitter = CallEmitter(plan)
+    emitter.emit_node()
+    OperatorEmitter(bound, hosts, emitter.writer).emit_kernels(emitter.write_body)
+    return emitter.writer
 
 
 def _if_there(result: str, due: str, wrong: list[str]) -> str:

@@ -65,9 +65,8 @@ class OperatorEmitter:
             w.use(f"_bound_{i}", one)
             w.use(f"_operator_{i}", one.torch)
 
-    def emit(self, body: Callable[[], None]) -> None:
-        """Write all of them; ``body`` writes that of the node."""
-        self._traced()
+    def emit_kernels(self, body: Callable[[], None]) -> None:
+        """Write two kernels for each operator; ``body`` writes that of the node."""
         for i, bound in enumerate(self.bound):
             self.writer.line("")
             self._run(i, bound, body)
@@ -80,7 +79,8 @@ class OperatorEmitter:
 
     # -- what graphs record ---------------------------------------------------------------
 
-    def _traced(self) -> None:
+    def emit_traced(self) -> None:
+        """Write ``traced``."""
         w = self.writer
         names = [*self._names, *(["out"] if self.takes_out else [])]
         with w.block(f"def traced(self, {', '.join(names)}):"):

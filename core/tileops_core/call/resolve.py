@@ -15,6 +15,7 @@ import torch
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registered import RegisteredBuilder
 from tileops_core.backend.targets import Selection, select_target
+from tileops_core.by_fields import ShownByFields
 from tileops_core.call import logs
 from tileops_core.call.binding import TARGET_KERNELS, Binding, Entered
 from tileops_core.call.constants import constants, given
@@ -42,8 +43,8 @@ logs.follow_environment()
 Specs: TypeAlias = "tuple[TensorSpec | None, ...]"
 
 
-@attrs.frozen(slots=True, eq=False)
-class Server:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Server(ShownByFields):
     """A kernel for these tensors, who serves by it, and what keeps it alive.
 
     ``is_body``: the kernel is the op's own ``forward``, which asks for kernels while it runs.
@@ -55,8 +56,8 @@ class Server:
     is_body: bool = False
 
 
-@attrs.frozen(slots=True, eq=False, weakref_slot=True)
-class TargetKernel:
+@attrs.frozen(slots=True, eq=False, weakref_slot=True, repr=False)
+class TargetKernel(ShownByFields):
     """A target's kernel, and what for. Routes hold it; the table of them does not."""
 
     kernel: Callable[..., Any]

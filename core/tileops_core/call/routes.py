@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 import attrs
 import torch
 
+from tileops_core.by_fields import EqualByFields, ShownByFields
 from tileops_core.record.signature_call import Served, SignatureCall
 
 _Kept = TypeVar("_Kept")
@@ -30,8 +31,8 @@ class Origin(Protocol):
         """The version of its distribution."""
 
 
-@attrs.frozen(slots=True)
-class Blamed:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Blamed(EqualByFields):
     """Who answers for a kernel: the target asked, and who brought the code (None: the op)."""
 
     target: str
@@ -48,8 +49,8 @@ class Blamed:
         return self.origin.version if self.origin is not None else None
 
 
-@attrs.frozen(slots=True, eq=False)
-class Credit:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Credit(ShownByFields):
     """Who serves some kind of call: for errors, and for records."""
 
     blamed: Blamed
@@ -60,8 +61,8 @@ Expected: TypeAlias = "tuple[tuple[int, ...], torch.dtype] | None"
 """Shape and dtype of an output, None where the branch has none."""
 
 
-@attrs.define(slots=True, eq=False)
-class Route:
+@attrs.define(slots=True, eq=False, repr=False)
+class Route(ShownByFields):
     """One kind of call, resolved.
 
     Attributes:

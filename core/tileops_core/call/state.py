@@ -13,6 +13,7 @@ import attrs
 import torch
 
 from tileops_core.backend.targets import Builtin
+from tileops_core.by_fields import ShownByFields
 from tileops_core.call.binding import Binding, Entered
 from tileops_core.call.delegates import NONE_HELD, Delegates
 from tileops_core.kernels.contracts import Installed
@@ -20,8 +21,8 @@ from tileops_core.plan.model import Plan, Statics
 from tileops_core.record.table import LastCalls
 
 
-@attrs.frozen(slots=True, eq=False)
-class Construction:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Construction(ShownByFields):
     """What the constructor settled. (Parameters are also attributes of the op.)
 
     Attributes:
@@ -37,8 +38,8 @@ class Construction:
     anchor: object
 
 
-@attrs.define(slots=True, eq=False)
-class Running:
+@attrs.define(slots=True, eq=False, repr=False)
+class Running(ShownByFields):
     """What calls leave on an instance.
 
     Attributes:

@@ -44,12 +44,13 @@ class TorchOperator:
         op: the name of the op that it stands for.
         schema: what it takes and returns, behind its name.
         autograd: the Autograd kernel.
-        run: the kernel below autograd, on tensors with data; see :meth:`runs`.
+        run: the kernel below autograd, on tensors with data; see :meth:`_runs`.
         shapes: the kernel for tensors without data.
         slices: the rule of ``torch.vmap``.
     """
 
     __slots__ = (
+        "_load",
         "_overload",
         "_raw",
         "autograd",
@@ -68,30 +69,41 @@ class TorchOperator:
         self.schema = schema
         self._overload: Any = None
         self._raw: Any = None
-        self.autograd: Callable[..., Any] = lambda *args: self._loaded().autograd(*args)
+        self._load: Callable[[], tuple[FunctionType, Callable[..., Any]]] | None = None
         run: Any = FunctionType(_run_loaded.__code__, {"_operator": self})
         self.run = run
+        self.autograd: Callable[..., Any] = self._autograd_loaded
         self.shapes: Callable[..., Any] = lambda *args: self._loaded().shapes(*args)
         self.slices: Callable[..., Any] = lambda *args: self._loaded().slices(*args)
 
+    def fill_later(self, load: Callable[[], tuple[FunctionType, Callable[..., Any]]]) -> None:
+        """Take :attr:`run` and :attr:`autograd` from ``load`` when one of them is first called."""
+        self.run.__code__ = _run_loaded.__code__
+        self.autograd = self._autograd_loaded
+        self._load = load
+
+    def _autograd_loaded(self, *args: Any) -> Any:
+        return self._loaded().autograd(*args)
+
     def _loaded(self) -> TorchOperator:
-        """Itself, after its op's class was defined.
+        """Itself, after its op's class was defined, and what it does was filled in.
 
         Raises:
             RuntimeError: nothing known defines such a class.
         """
-        before = self.run.__code__
-        if self.qualname.startswith(f"{LIBRARY}::"):
+        if self._load is None and self.qualname.startswith(f"{LIBRARY}::"):
             with ordinary_state():
                 getattr(import_module("tileops_core.ops"), self.op)
-        if self.run.__code__ is before:
+        if self._load is None:
             raise RuntimeError(
                 f"{self.op}: the operator {self.qualname} is called, but no class of the op is "
                 "defined; import the module that defines it first"
             )
+        run, self.autograd = self._load()
+        self._runs(run)
         return self
 
-    def runs(self, function: FunctionType) -> None:
+    def _runs(self, function: FunctionType) -> None:
         """Make :attr:`run` do what a function without a closure does.
 
         Torch keeps the function that it was given first, and there is no call between it and the

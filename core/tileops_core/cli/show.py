@@ -100,7 +100,7 @@ def _generated(seen: Survey, signature: Signature) -> str:
     """The code made from an entry; without operators for graphs where no class has the op yet."""
     cls = find_class(seen, signature.op)
     if cls is not None:
-        return f"{cls._plan.source}\n{cls._call_source}"
+        return f"{cls._plan.source}\n{cls._call_code.source}"
     plan = build_plan(signature)
     return f"{plan.source}\n{emit(plan).source}"
 

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 import attrs
 from torch import Tensor
 
+from tileops_core.by_fields import ShownByFields
 
-@attrs.frozen(eq=False)
-class PreparedTokens:
+
+@attrs.frozen(eq=False, repr=False)
+class PreparedTokens(ShownByFields):
     """The tokens that experts compute here, and on whose behalf.
 
     Args:

@@ -33,21 +33,26 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Build:
-    """One build in progress: whose it is, its value, and an event for those who wait for it."""
+    """One build in progress: whose it is, its value, and an event for those who wait for it.
 
-    __slots__ = ("done", "key", "owner", "process", "value")
+    The event is made by the first who waits: nearly always nobody does, and to make one takes as
+    long as to look a kernel up.
+    """
+
+    __slots__ = ("done", "ended", "key", "owner", "process", "value")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
         self.owner = threading.get_ident()
         self.process = os.getpid()
-        self.done = threading.Event()
+        self.ended = False
+        self.done: threading.Event | None = None
         self.value = _MISSING
 
     @property
     def running(self) -> bool:
         """False when it has ended, or when its thread stayed behind in the parent process."""
-        return not self.done.is_set() and self.process == os.getpid()
+        return not self.ended and self.process == os.getpid()
 
 
 class BuildOnce(Generic[_Value]):
@@ -117,17 +122,20 @@ class BuildOnce(Generic[_Value]):
                     else:
                         _refuse_cycle(other)
                         _waiting[mine.owner] = other
+                        done = other.done = other.done or threading.Event()
                 if other is None:
                     value = make()
                     mine.value = self._built[key] = value
                     return value
-                other.done.wait()
+                done.wait()
                 if other.value is not _MISSING:
                     return cast(_Value, other.value)
             finally:
                 # One place undoes all of it, so that an interrupt anywhere above leaves nothing.
-                mine.done.set()
+                mine.ended = True
                 with _guard:
+                    if mine.done is not None:
+                        mine.done.set()
                     _waiting.pop(mine.owner, None)
                     if self._running.get(key) is mine:
                         del self._running[key]

@@ -14,6 +14,7 @@ import attrs
 import torch
 from typing_extensions import Self, dataclass_transform
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.kernels.device_facts import DeviceFacts, facts_of
 from tileops_core.kernels.typed_keys import marked, needs_mark, unhashable
 
@@ -44,8 +45,8 @@ class _Fields:
     __slots__ = ()
 
 
-@attrs.frozen(slots=True)
-class _Stated:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class _Stated(EqualByFields):
     """Stands at a call spec's end when facts were stated: over what it hides, and the facts."""
 
     mark: Any

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields, ShownByFields
 from tileops_core.kernels.call_spec import CallSpec
 from tileops_core.kernels.kernel import Kernel, KernelInterface
 from tileops_core.suggest import did_you_mean, listed
@@ -39,8 +40,8 @@ class RegisteredKernelType(Protocol):
         """The class, imported if the registration named it as a string."""
 
 
-@attrs.frozen(eq=False, slots=True)
-class Candidate:
+@attrs.frozen(eq=False, slots=True, repr=False)
+class Candidate(ShownByFields):
     """A kernel type that passed the checks, at its place in an op.
 
     ``backend`` is None for a kernel type of the op's own. ``beats`` holds the keys of all
@@ -59,8 +60,8 @@ class Candidate:
         return f"{self.key!r} ({self.backend or 'of the op itself'})"
 
 
-@attrs.frozen(eq=False)
-class Installed:
+@attrs.frozen(eq=False, repr=False)
+class Installed(ShownByFields):
     """The kernel types of one op class, checked, and those that were dropped.
 
     ``faults`` pairs each dropped registration with its exception.
@@ -198,8 +199,8 @@ def _file_fault(
         faults.append((source, error))
 
 
-@attrs.frozen(slots=True)
-class _Who:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class _Who(EqualByFields):
     """Names a kernel type in messages."""
 
     op: str

@@ -8,14 +8,15 @@ import attrs
 import torch
 
 from tileops_core.backend.blame import add_note
+from tileops_core.by_fields import EqualByFields
 from tileops_core.errors import BackendError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@attrs.frozen(slots=True)
-class DeviceFacts:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class DeviceFacts(EqualByFields):
     """Facts of one device; None where the device type has no such thing.
 
     ``arch`` is a number that grows with the generation (CUDA: 80 for sm_80), ``sm_count`` the

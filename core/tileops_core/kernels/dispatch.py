@@ -10,6 +10,7 @@ import attrs
 
 from tileops_core.backend.blame import blame
 from tileops_core.backend.device_types import unknown_to_torch
+from tileops_core.by_fields import ShownByFields
 from tileops_core.errors import BackendError, DispatchError, OpNotAvailableError
 from tileops_core.kernels.call_spec import CallSpec, check_type
 from tileops_core.kernels.contracts import Candidate, Installed
@@ -38,8 +39,8 @@ EntryKey: TypeAlias = tuple[type[Kernel], str, "int | None", Hashable, Hashable]
 """Kernel type, device type, arch, identity, and the identity's mark (typed_keys)."""
 
 
-@attrs.frozen(eq=False, slots=True)
-class Verdict:
+@attrs.frozen(eq=False, slots=True, repr=False)
+class Verdict(ShownByFields):
     """What came of one kernel type, and why."""
 
     candidate: Candidate
@@ -50,8 +51,8 @@ class Verdict:
         return f"{self.candidate}: {self.reason}"
 
 
-@attrs.frozen(eq=False, slots=True)
-class Decision:
+@attrs.frozen(eq=False, slots=True, repr=False)
+class Decision(ShownByFields):
     """The whole answer to "who serves this call": one verdict per kernel type, by key.
 
     ``chosen`` is None where nobody, or more than one, would serve it; ``deciding`` then names the
@@ -282,8 +283,8 @@ def forward_of(candidate: Candidate, op: str, entry: object) -> Callable[..., ob
     return forward
 
 
-@attrs.frozen(eq=False, slots=True)
-class _Standing:
+@attrs.frozen(eq=False, slots=True, repr=False)
+class _Standing(ShownByFields):
     """A kernel type that would serve the call. A lower rank is better."""
 
     candidate: Candidate

@@ -22,6 +22,7 @@ from typing import Any
 import attrs
 import torch
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.kernels import tune_store
 from tileops_core.kernels.agreement import disagreement
 from tileops_core.kernels.device_name import device_name
@@ -35,8 +36,8 @@ _ROUND_SECONDS = 0.01
 _MOST_LAUNCHES = 200
 
 
-@attrs.frozen
-class Origin:
+@attrs.frozen(eq=False, repr=False)
+class Origin(EqualByFields):
     """Which kernel it is: what the choice depends on besides the kernel's class and the call.
 
     Args:

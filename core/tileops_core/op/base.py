@@ -14,6 +14,7 @@ from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
 from tileops_core.call.compose import dense
 from tileops_core.call.constants import constants
 from tileops_core.call.delegates import Delegates
+from tileops_core.call.emit_call import CallCode
 from tileops_core.call.resolve import choose_target, entry_for
 from tileops_core.call.state import Construction, Running
 from tileops_core.call.torch_private import not_traced, ordinary_state
@@ -59,7 +60,7 @@ class Op(Holds, Prepares, Rooflines, Tunes):
     compile_op_names: ClassVar[tuple[str, ...]] = ()
     _node: Any
     _traced: Any
-    _call_source: ClassVar[str] = ""
+    _call_code: ClassVar[CallCode]
     _writes_call_spec: ClassVar[bool] = False
     _runs_own_body: bool = False
     """Set by a family on instances that were given objects: every call runs the body, which knows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -36,13 +37,26 @@ def install(cls: Any, plan: Plan, *, own: bool) -> CallCode:
     """
     bound = _bound(plan, own=own)
     code = emit(plan, bound, Hosts(HOSTS, op_for))
-    for one, (run, autograd) in zip(bound, code.kernels, strict=True):
+    for number, one in enumerate(bound):
         one.torch.shapes = _shapes(one)
         one.torch.slices = _slices(one)
-        one.torch.autograd = autograd
-        one.torch.runs(run)
+        one.torch.fill_later(partial(code.kernels, number))
     cls.compile_op_names = tuple(one.torch.qualname for one in bound)
     return code
+
+
+class Node:
+    """The attribute ``_node`` of an op class, until somebody asks for it."""
+
+    def __init__(self, cls: Any, code: CallCode) -> None:
+        self._cls = cls
+        self._code = code
+
+    def __get__(self, op: object, owner: type) -> Any:
+        """What the class has from now on."""
+        node: Any = self._code.node
+        self._cls._node = node
+        return node.__get__(op, owner)
 
 
 def _bound(plan: Plan, *, own: bool) -> list[Bound]:

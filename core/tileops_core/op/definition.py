@@ -75,8 +75,8 @@ def _install(cls: Any, base: Any, loaded: Spec) -> None:
     plan = build_plan(signature, (cls.__module__, cls.__qualname__))
     code = boundary.install(cls, plan, own=cls.__module__.startswith(f"{LIBRARY}.ops."))
     cls._plan = plan
-    cls.__call__, cls._node, cls._traced = code.call, code.node, code.traced
-    cls._call_source = code.source
+    cls.__call__, cls._traced, cls._node = code.call, code.traced, boundary.Node(cls, code)
+    cls._call_code = code
     for param in plan.signature.params:
         setattr(cls, param.name, ParameterAttribute(param.name))
     if not any("__init__" in c.__dict__ for c in _between(cls, base)):

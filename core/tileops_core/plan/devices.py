@@ -5,13 +5,14 @@ from __future__ import annotations
 import attrs
 import torch
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.plan.source import SourceWriter
 from tileops_core.signature.kinds import DeviceKind
 from tileops_core.signature.model import Signature
 
 
-@attrs.frozen(slots=True)
-class Undecided:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Undecided(EqualByFields):
     """What a call's device depends on, the first that is there.
 
     ``inputs`` are optional inputs, ``parameter`` one that states a device, ``constants`` parameters

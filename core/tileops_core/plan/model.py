@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import attrs
 import torch
 
+from tileops_core.by_fields import ShownByFields
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.params import normalize
 from tileops_core.signature.model import Signature
@@ -43,8 +44,8 @@ def plan_at(module: str, name: str, entry_hash: str) -> Plan:
     return plan
 
 
-@attrs.frozen(slots=False, eq=False)
-class Plan:
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Plan(ShownByFields):
     """The generated functions of one op class, and their source.
 
     ``check`` raises :class:`~tileops_core.errors.SignatureError`; the rest trust its facts.

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import torch
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.errors import SignatureError
 from tileops_core.signature.primitives import PrimitiveError
 from tileops_core.spans import Span
@@ -49,8 +50,8 @@ def explained(explain: Callable[[], Exception | None]) -> Exception | None:
         return None
 
 
-@attrs.frozen(slots=True)
-class Site:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Site(EqualByFields):
     """A declaration that can refuse: which op, which tensor or rule, where it is written."""
 
     op: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
@@ -37,6 +38,32 @@ class SourceWriter:
     def text(self) -> str:
         """The whole source."""
         return "\n".join(self._lines) + "\n"
+
+
+class LateSource:
+    """Source that is written and compiled when one of its functions is first asked for.
+
+    Args:
+        write: writes it.
+        filename: its name in :mod:`linecache`.
+    """
+
+    def __init__(self, write: Callable[[], SourceWriter], filename: str) -> None:
+        self._write = write
+        self._filename = filename
+        self._functions: dict[str, FunctionType] = {}
+        self._lock = threading.RLock()  # a finalizer that runs meanwhile may call an op
+
+    def __getitem__(self, name: str) -> FunctionType:
+        """One of its functions, the same one each time."""
+        with self._lock:
+            if not self._functions:
+                self._functions = compile_source(self._write(), self._filename)
+            return self._functions[name]
+
+    def text(self) -> str:
+        """The whole source."""
+        return self._write().text()
 
 
 def compile_source(writer: SourceWriter, filename: str) -> dict[str, FunctionType]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
+
 DEFAULT_KEY = "cuda_core.fp32"
 """The unit of what computes element by element in float32."""
 
@@ -27,8 +29,8 @@ def matrix_key(dtype: object) -> str:
     return MATRIX_KEYS.get(str(dtype).removeprefix("torch."), DEFAULT_KEY)
 
 
-@attrs.frozen
-class Roof:
+@attrs.frozen(eq=False, repr=False)
+class Roof(EqualByFields):
     """The least time of a call on a device.
 
     Attributes:
@@ -52,8 +54,8 @@ class Roof:
         return "compute" if (self.compute or 0.0) > self.memory else "memory"
 
 
-@attrs.frozen
-class DeviceProfile:
+@attrs.frozen(eq=False, repr=False)
+class DeviceProfile(EqualByFields):
     """What one device can do at best.
 
     Keys of units are in NVIDIA's words: ``cuda_core`` is what computes element by element (vector

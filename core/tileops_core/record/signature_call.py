@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import attrs
 import torch
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
 from tileops_core.record.cost import cost_by, cost_of
@@ -31,8 +32,8 @@ _NO_KERNELS: Mapping[str, str] = {}
 # One for all, and never written to. No proxy, which could not be pickled.
 
 
-@attrs.frozen(slots=True)
-class Served:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Served(EqualByFields):
     """Who computed: the target's name (or ``BUILTIN``; None if nobody had to run), and in-tree
     the key of the kernel type that each interface called chose, and its backend.
     """
@@ -52,8 +53,8 @@ class Served:
         return f"{self.target} ({keys})"
 
 
-@attrs.frozen(slots=True)
-class Traffic:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Traffic(EqualByFields):
     """How often a tensor's bytes are read and written by the algorithm."""
 
     reads: int

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.comparisons import Side, check_comparison, is_tuple
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.kinds import (
@@ -54,8 +55,8 @@ from tileops_core.spec.expressions import (
 from tileops_core.suggest import did_you_mean, listed
 
 
-@attrs.frozen(slots=True)
-class Scope:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Scope(EqualByFields):
     """The names an expression may read, with their kinds.
 
     A kind of None belongs to a declaration that is wrong itself: it is known, and reading it

@@ -11,9 +11,11 @@ from typing import Any
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 
-@attrs.frozen(slots=True)
-class DTypeFacts:
+
+@attrs.frozen(slots=True, eq=False, repr=False)
+class DTypeFacts(EqualByFields):
     """``category`` is bool, int, float or complex; ``low`` and ``high`` are the finite range of
     an element (of each part, for complex).
     """

@@ -8,56 +8,57 @@ from __future__ import annotations
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.spec.expressions import Expr
 
 
-@attrs.frozen(slots=True)
-class Kind:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Kind(EqualByFields):
     """Base of all kinds."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class IntKind(Kind):
     """A Python int, never a bool."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class DimKind(IntKind):
     """A non-negative int; may be used wherever an int may."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class BoolKind(Kind):
     """True or False."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class EnumKind(Kind):
     """One of finitely many words."""
 
     words: tuple[str, ...]
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class DTypeKind(Kind):
     """A torch dtype by its short name; ``members`` None means any."""
 
     members: tuple[str, ...] | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class ShapeKind(Kind):
     """A tuple of Dim."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class AxesKind(Kind):
     """An int, a tuple of ints or (when ``optional``) None: the ``dim=`` of reductions."""
 
     optional: bool = True
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class IntTupleKind(Kind):
     """``int | tuple[int, ...]`` of a fixed ``length`` (a stride, a padding).
 
@@ -68,7 +69,7 @@ class IntTupleKind(Kind):
     holes: bool = False
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class WordOrKind(Kind):
     """A value of ``of``, or one of some ``words`` instead (a padding, or ``'same'``)."""
 
@@ -76,32 +77,32 @@ class WordOrKind(Kind):
     of: Kind
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class SeqKind(Kind):
     """A list of ints that exists only while a workload row is instantiated."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class ScalarKind(Kind):
     """A Python number or text; ``types`` among ``"int" "float" "bool" "str" "complex"``."""
 
     types: tuple[str, ...]
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class MaybeKind(Kind):
     """A value of ``of``, or None."""
 
     of: Kind
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class DeviceKind(Kind):
     """``torch.device | str | None``: the call device."""
 
 
-@attrs.frozen(slots=True)
-class Constructor:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Constructor(EqualByFields):
     """One of a sealed sum's forms: its fields by kind, and the Python class of its values.
 
     ``invariant`` holds conditions over the fields, which every value of this form meets.
@@ -117,7 +118,7 @@ class Constructor:
         return next((kind for field, kind in self.fields if field == name), None)
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class AdtKind(Kind):
     """A sealed sum by its name: a value has one of the forms, and that form's fields.
 
@@ -128,7 +129,7 @@ class AdtKind(Kind):
     constructors: tuple[Constructor, ...]
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class OpaqueKind(Kind):
     """An object of a Python class that expressions cannot read."""
 
@@ -136,19 +137,19 @@ class OpaqueKind(Kind):
     python: str
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class TensorKind(Kind):
     """A tensor's name: readable only by ``present`` and ``bytes``."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class TupleKind(Kind):
     """``(a, b)``: a tuple written in an expression, by the kinds of its items."""
 
     items: tuple[Kind, ...]
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class EachKind(Kind):
     """``element for variable in sequence``: only ever an argument, by the element's kind."""
 

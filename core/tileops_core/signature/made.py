@@ -8,14 +8,15 @@ from typing import Any
 
 import attrs
 
+from tileops_core.by_fields import ShownByFields
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.generators import GENERATORS, Nested
 from tileops_core.signature.model import Input, Requirement
 from tileops_core.signature.predicates import PREDICATES, Violation, extent
 
 
-@attrs.define(eq=False)
-class Made:
+@attrs.define(eq=False, repr=False)
+class Made(ShownByFields):
     """What was made for calls that differ in little, as in their dtypes: each thing once.
 
     A call whose generator gets the arguments of another's takes the other's values, whatever its

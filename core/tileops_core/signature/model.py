@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.kinds import AdtKind, Kind, OpaqueKind
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Call, Compare, Expr, Name, TupleOf
@@ -34,8 +35,8 @@ any type-family branch is chosen. call: reads solved indices.
 """
 
 
-@attrs.frozen(slots=True)
-class IndexDecl:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class IndexDecl(EqualByFields):
     """A ``forall`` index: its kind is Dim, Shape, DType or Seq.
 
     ``row_only``: no tensor carries it; it exists while a workload row is instantiated, as an
@@ -48,8 +49,8 @@ class IndexDecl:
     row_only: bool = False
 
 
-@attrs.frozen(slots=True)
-class ShapeCase:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class ShapeCase(EqualByFields):
     """A shape on one branch: ``when`` None means always; ``axes`` may hold ``Splice`` nodes.
 
     The cases of one tensor exclude each other and leave no accepted value out.
@@ -59,8 +60,8 @@ class ShapeCase:
     axes: tuple[Expr, ...]
 
 
-@attrs.frozen(slots=True)
-class TensorDecl:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class TensorDecl(EqualByFields):
     """What inputs and outputs share; ``dtype_text`` and ``shape_text`` are the entry's own."""
 
     name: str
@@ -73,8 +74,8 @@ class TensorDecl:
     shape_span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class Requirement:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Requirement(EqualByFields):
     """A predicate on a metadata tensor's values: a call, the tensor itself understood.
 
     ``tensors`` are the other tensors whose values it reads.
@@ -86,7 +87,7 @@ class Requirement:
     span: Span = attrs.field(eq=False, kw_only=True)
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Input(TensorDecl):
     """``optional``: False, True, or the condition under which the tensor must be passed (and
     otherwise must not). ``mutated``: False, True, or the condition under which it is written.
@@ -105,7 +106,7 @@ class Input(TensorDecl):
     requires: tuple[Requirement, ...] = ()
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class Output(TensorDecl):
     """``nullable``: the condition under which the output is None, or None. ``buffer``: the caller
     may pass ``out=``, dense memory only if ``contiguous``. ``alias``: the written input this output
@@ -118,8 +119,8 @@ class Output(TensorDecl):
     contiguous: bool = False
 
 
-@attrs.frozen(slots=True)
-class Param:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Param(EqualByFields):
     """A constructor parameter. ``annotation`` is the manifest's type text, for help and stubs.
 
     ``tensor`` is the type of one that is a tensor (its kind is TENSOR), else None.
@@ -141,8 +142,8 @@ class Param:
         return f"{self.annotation}, {self.tensor.dtype_text} {self.tensor.shape_text}"
 
 
-@attrs.frozen(slots=True)
-class Let:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Let(EqualByFields):
     """A named quantity; the signature lists them so that each reads only earlier ones."""
 
     name: str
@@ -152,8 +153,8 @@ class Let:
     span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class Rule:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Rule(EqualByFields):
     """A refinement; ``text`` is the entry's own."""
 
     expr: Expr
@@ -162,8 +163,8 @@ class Rule:
     span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class DTypeCombos:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class DTypeCombos(EqualByFields):
     """Which dtypes of several indices and parameters go together; any other choice is refused."""
 
     names: tuple[str, ...]
@@ -192,8 +193,8 @@ class DTypeCombos:
         return Compare(first=together(self.names), rest=(("in", rows),), span=self.span)
 
 
-@attrs.frozen(slots=True)
-class Stage:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Stage(EqualByFields):
     """A named place of a composite op and the op held there; ``optional``: not by every instance
     or call.
     """
@@ -204,16 +205,16 @@ class Stage:
     span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class Composition:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Composition(EqualByFields):
     """The stages of a composite op, in their order."""
 
     stages: tuple[Stage, ...]
     span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class Roofline:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Roofline(EqualByFields):
     """``flops`` and ``bytes`` inline (``bytes`` None: derived from effects), or ``func``."""
 
     flops: Expr | None
@@ -222,8 +223,8 @@ class Roofline:
     span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class Workload:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Workload(EqualByFields):
     """A row: parameters given, the optional tensors passed, index values, dtype cases."""
 
     label: str
@@ -235,8 +236,8 @@ class Workload:
     span: Span = attrs.field(eq=False)
 
 
-@attrs.frozen(slots=True)
-class Signature:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Signature(EqualByFields):
     """One op's contract. Tuples keep the entry's order, but ``lets`` are sorted by need."""
 
     op: str

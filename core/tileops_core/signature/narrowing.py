@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.dtypes import DTYPES
 from tileops_core.signature.kinds import (
     AdtKind,
@@ -33,8 +34,8 @@ from tileops_core.spec.expressions import (
 )
 
 
-@attrs.frozen(slots=True)
-class Known:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Known(EqualByFields):
     """What the conditions around an expression have settled.
 
     ``present`` are the names shown to have a value; ``narrowed`` gives names, and ``"v.value"``

@@ -10,6 +10,7 @@ import re
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.branches import Branches, Given, Key
 from tileops_core.signature.model import Input, Output, Signature
 from tileops_core.spec.expressions import Expr
@@ -27,8 +28,8 @@ _WORD = re.compile(
 )
 
 
-@attrs.frozen
-class Operator:
+@attrs.frozen(eq=False, repr=False)
+class Operator(EqualByFields):
     """One operator: what its branch writes and leaves out, and its schema.
 
     ``written`` are the inputs that the branch writes, ``out`` whether the caller's buffer is

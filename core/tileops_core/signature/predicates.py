@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.kinds import Kind, TensorKind, is_int
 from tileops_core.signature.primitives import Argument, usage
 from tileops_core.signature.primitives.families import LAYOUT
@@ -22,8 +23,8 @@ Values: TypeAlias = Sequence[Any]
 """A tensor's values, nested as deep as it has axes."""
 
 
-@attrs.frozen(slots=True)
-class Violation:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Violation(EqualByFields):
     """A value that breaks a predicate: where it is, what it is, and what is wrong with it."""
 
     place: tuple[int, ...]
@@ -31,8 +32,8 @@ class Violation:
     message: str
 
 
-@attrs.frozen(slots=True)
-class Predicate:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Predicate(EqualByFields):
     """One predicate.
 
     ``rank`` is the number of axes that its tensor has, None for any; tensors among the arguments

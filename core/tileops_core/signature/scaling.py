@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.generators import GENERATORS
 from tileops_core.signature.instance import Instance, RowFault
 from tileops_core.signature.kinds import DimKind, SeqKind, ShapeKind
@@ -48,8 +49,8 @@ def elements(instance: Instance) -> int:
     return sum(math.prod(fact[1]) for fact in found if fact is not None)
 
 
-@attrs.frozen
-class _Quantity:
+@attrs.frozen(eq=False, repr=False)
+class _Quantity(EqualByFields):
     """What may be halved: of a name the ``axis``, or the ``count`` of a Seq, or all there is."""
 
     name: str

@@ -6,13 +6,14 @@ from typing import TypeAlias
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.model import Input, Let, ShapeCase
 from tileops_core.signature.problems import Problem
 from tileops_core.spec.expressions import Expr
 
 
-@attrs.frozen(slots=True)
-class Place:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Place(EqualByFields):
     """Where an axis (or a splice's first axis) lies.
 
     Axes before the open splice count from the left, those after it from the right. ``ones`` is
@@ -24,8 +25,8 @@ class Place:
     runs: tuple[Expr, ...]
 
 
-@attrs.frozen(slots=True)
-class SolveAxis:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class SolveAxis(EqualByFields):
     """``coefficient * name + rest == length``: gives ``name`` (checks it, if ``perhaps`` known)."""
 
     place: Place
@@ -36,24 +37,24 @@ class SolveAxis:
     axis: Expr
 
 
-@attrs.frozen(slots=True)
-class CheckAxis:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CheckAxis(EqualByFields):
     """The axis equals an expression whose names are all known."""
 
     place: Place
     axis: Expr
 
 
-@attrs.frozen(slots=True)
-class CheckRun:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CheckRun(EqualByFields):
     """The axes of a splice of known length equal it."""
 
     place: Place
     run: Expr
 
 
-@attrs.frozen(slots=True)
-class OpenRun:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class OpenRun(EqualByFields):
     """The one splice that takes the remaining axes: gives ``name`` (or checks it)."""
 
     before: Place
@@ -65,8 +66,8 @@ class OpenRun:
 AxisStep: TypeAlias = SolveAxis | CheckAxis | CheckRun | OpenRun
 
 
-@attrs.frozen(slots=True)
-class CaseSteps:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CaseSteps(EqualByFields):
     """One shape case: its rank (``ones`` plus ``runs``, more if ``open``) and its axis steps.
 
     ``known`` are the names that are certainly settled before the first step. Axes without a step
@@ -81,8 +82,8 @@ class CaseSteps:
     known: frozenset[str]
 
 
-@attrs.frozen(slots=True)
-class TensorStep:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class TensorStep(EqualByFields):
     """Read one tensor: its dtype gives ``binds_dtype`` or is checked, then its shape case.
 
     A parameter that is a tensor is read twice where its shape needs what only a call settles:
@@ -96,15 +97,15 @@ class TensorStep:
     dtype_known: bool = False
 
 
-@attrs.frozen(slots=True)
-class LetStep:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class LetStep(EqualByFields):
     """Compute a ``let`` of a call."""
 
     let: Let
 
 
-@attrs.frozen(slots=True)
-class Solution:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Solution(EqualByFields):
     """The steps in order, the names that need a None start, and what stays unsolved.
 
     ``construction`` are the steps of parameters that are tensors, taken once.

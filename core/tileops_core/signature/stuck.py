@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.kinds import ShapeKind
 from tileops_core.signature.model import Input, ShapeCase
 from tileops_core.signature.problems import Problem
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 _AXIS_HINT = "write each index once as a plain axis, or as a*M + e with a number a and a known e"
 
 
-@attrs.frozen
-class Cause:
+@attrs.frozen(eq=False, repr=False)
+class Cause(EqualByFields):
     """What keeps a tensor from being read; ``hopeless``, if knowing all but one of the names that
     it leaves unknown would not help.
     """

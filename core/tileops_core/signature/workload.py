@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields, ShownByFields
 from tileops_core.signature.generators import Nested
 from tileops_core.signature.instance import Fact, Instance, RowFault
 from tileops_core.signature.made import Made
@@ -21,8 +22,8 @@ Facts: TypeAlias = Mapping[str, Fact | None]
 """The dtype's short name and the shape of each tensor, or None for one that is not there."""
 
 
-@attrs.frozen(slots=True)
-class WorkloadCase:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class WorkloadCase(EqualByFields):
     """One call that a row describes.
 
     Attributes:
@@ -156,8 +157,8 @@ def cases(
 # -- rows that are checked ----------------------------------------------------------------
 
 
-@attrs.frozen(slots=True, eq=False)
-class Tried:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Tried(ShownByFields):
     """A case of a row, tried: the call, and what is wrong with it.
 
     Attributes:

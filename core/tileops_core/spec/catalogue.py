@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import yaml
 
+from tileops_core.by_fields import ShownByFields
 from tileops_core.errors import ManifestError
 from tileops_core.spans import Span
 from tileops_core.spec.entries import Spec
@@ -119,8 +120,8 @@ class ManifestFile:
             self.problems.append(problem)
 
 
-@attrs.frozen(slots=True, eq=False)
-class _Raw:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class _Raw(ShownByFields):
     """An entry that nobody has asked for: its text, its key's place, and its node or its fault."""
 
     source: Source

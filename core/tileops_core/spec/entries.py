@@ -11,13 +11,14 @@ from typing import Any
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields, ShownByFields
 from tileops_core.spans import Span
 from tileops_core.spec.expressions import Expr, ShapeExpr
 from tileops_core.spec.problems import Problem
 
 
-@attrs.frozen(slots=True, eq=False)
-class Written:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Written(ShownByFields):
     """A value and where it stands."""
 
     value: Any
@@ -28,8 +29,8 @@ UNREADABLE: Any = Ellipsis
 """Stands for a default that is there and could not be read."""
 
 
-@attrs.frozen(slots=True, eq=False)
-class IndexEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class IndexEntry(ShownByFields):
     """``name: kind`` below ``forall``."""
 
     name: str
@@ -37,8 +38,8 @@ class IndexEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class TensorEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class TensorEntry(ShownByFields):
     """What inputs and outputs share."""
 
     name: str
@@ -51,7 +52,7 @@ class TensorEntry:
     shape_span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class InputEntry(TensorEntry):
     """An input; a condition that could not be parsed is None.
 
@@ -69,7 +70,7 @@ class InputEntry(TensorEntry):
     requires: tuple[RuleEntry, ...] = ()
 
 
-@attrs.frozen(slots=True, eq=False)
+@attrs.frozen(slots=True, eq=False, repr=False)
 class OutputEntry(TensorEntry):
     """An output."""
 
@@ -79,8 +80,8 @@ class OutputEntry(TensorEntry):
     contiguous: bool
 
 
-@attrs.frozen(slots=True, eq=False)
-class ParamEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class ParamEntry(ShownByFields):
     """A constructor parameter; ``default`` None means that it has none, ``kw_only`` None that this
     could not be read.
 
@@ -95,8 +96,8 @@ class ParamEntry:
     span: Span
 
 
-@attrs.frozen(slots=True)
-class Pattern:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Pattern(EqualByFields):
     """``{constructor: _}`` or ``{constructor: {field: value}}``: values of a sealed sum."""
 
     constructor: str
@@ -107,8 +108,8 @@ class Pattern:
         return f"{{{self.constructor}: {f'{{{inner}}}' if inner else '_'}}}"
 
 
-@attrs.frozen(slots=True)
-class AdtValue:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class AdtValue(EqualByFields):
     """A value of a sealed sum as an entry writes it: ``{constructor: {field: value}}``.
 
     Read like an object of the constructor's class: ``kind``, and each field by its name.
@@ -135,8 +136,8 @@ def plain_text(value: Any) -> str:
     return str(value)
 
 
-@attrs.frozen(slots=True, eq=False)
-class CaseEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CaseEntry(ShownByFields):
     """A case of a type family: the values of its discriminants, and the shape for them.
 
     A value is a boolean, a word or a :class:`Pattern`.
@@ -147,8 +148,8 @@ class CaseEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class FamilyEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class FamilyEntry(ShownByFields):
     """A type family; ``match`` names its discriminants.
 
     Of one that is not ``whole``, what it takes or matches could not be read.
@@ -162,8 +163,8 @@ class FamilyEntry:
     whole: bool = True
 
 
-@attrs.frozen(slots=True, eq=False)
-class LetEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class LetEntry(ShownByFields):
     """A named quantity."""
 
     name: str
@@ -171,8 +172,8 @@ class LetEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class RuleEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class RuleEntry(ShownByFields):
     """A refinement."""
 
     text: str
@@ -180,8 +181,8 @@ class RuleEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class ComboEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class ComboEntry(ShownByFields):
     """A row of ``dtype_combos``: dtypes that go together, by the names that have them.
 
     Of one that is not ``whole``, something could not be read.
@@ -192,8 +193,8 @@ class ComboEntry:
     whole: bool = True
 
 
-@attrs.frozen(slots=True, eq=False)
-class StageEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class StageEntry(ShownByFields):
     """A stage of a composition: a name for the place, and the op held there."""
 
     name: Written
@@ -202,16 +203,16 @@ class StageEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class CompositionEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class CompositionEntry(ShownByFields):
     """What a composite op is made of."""
 
     stages: tuple[StageEntry, ...]
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class ConstructorEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class ConstructorEntry(ShownByFields):
     """One form of a sealed sum: the Python class of its values, its fields by type, and what
     every value of this form meets.
     """
@@ -223,8 +224,8 @@ class ConstructorEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class SharedTypeEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class SharedTypeEntry(ShownByFields):
     """A type that entries share: a sealed sum by its constructors, or (``opaque``) the Python
     class of objects that expressions cannot read.
     """
@@ -236,8 +237,8 @@ class SharedTypeEntry:
     problems: tuple[Problem, ...] = ()
 
 
-@attrs.frozen(slots=True, eq=False)
-class RooflineEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class RooflineEntry(ShownByFields):
     """The cost of a call, inline or by a function's dotted name."""
 
     flops: Expr | None
@@ -246,8 +247,8 @@ class RooflineEntry:
     span: Span
 
 
-@attrs.frozen(slots=True, eq=False)
-class RowEntry:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class RowEntry(ShownByFields):
     """A workload row; ``values`` holds parameters and indices alike.
 
     Of one that is not ``whole``, something is there that could not be read.
@@ -268,8 +269,8 @@ class RowEntry:
         return given | {name.value for name in self.some}
 
 
-@attrs.frozen(slots=True, eq=False)
-class Spec:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Spec(ShownByFields):
     """One entry of a manifest file.
 
     ``left_out`` are the keys of the signature below which something could not be taken in.

@@ -11,11 +11,12 @@ from typing import TypeAlias
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.spans import Span
 
 
-@attrs.frozen(slots=True, kw_only=True)
-class Expr:
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
+class Expr(EqualByFields):
     """An expression and where it stands. Equality compares meaning, not place."""
 
     span: Span = attrs.field(eq=False, repr=False)
@@ -56,28 +57,28 @@ def _exprs_in(value: object) -> Iterator[Expr]:
             yield from _exprs_in(item)
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Const(Expr):
     """An int, float (``inf`` included), string or boolean."""
 
     value: int | float | str | bool
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Name(Expr):
     """An index, parameter, tensor, ``let`` name, generator variable or dtype constant."""
 
     id: str
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class TupleOf(Expr):
     """``(a, b)``: a tuple as a value."""
 
     items: tuple[Expr, ...]
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Unary(Expr):
     """``-x`` or ``not x``."""
 
@@ -85,7 +86,7 @@ class Unary(Expr):
     operand: Expr
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Binary(Expr):
     """``+ - * / // % **``."""
 
@@ -94,7 +95,7 @@ class Binary(Expr):
     right: Expr
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Compare(Expr):
     """A chain ``first op x op y``; ops are ``== != < <= > >= in`` and ``not in``."""
 
@@ -102,7 +103,7 @@ class Compare(Expr):
     rest: tuple[tuple[str, Expr], ...]
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class BoolOp(Expr):
     """``and`` or ``or`` over two or more items."""
 
@@ -110,7 +111,7 @@ class BoolOp(Expr):
     items: tuple[Expr, ...]
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class IfElse(Expr):
     """``then if condition else otherwise``."""
 
@@ -119,7 +120,7 @@ class IfElse(Expr):
     otherwise: Expr
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Call(Expr):
     """A primitive, named by its (dotted) name; only constants and expressions as arguments."""
 
@@ -128,7 +129,7 @@ class Call(Expr):
     keywords: tuple[tuple[str, Expr], ...] = ()
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Index(Expr):
     """``value[index]``."""
 
@@ -136,7 +137,7 @@ class Index(Expr):
     index: Expr
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Slice(Expr):
     """``value[start:stop]``."""
 
@@ -145,7 +146,7 @@ class Slice(Expr):
     stop: Expr | None = None
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Field(Expr):
     """``v.value`` of a value known to be present, or a field of an algebraic value."""
 
@@ -153,7 +154,7 @@ class Field(Expr):
     name: str
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Each(Expr):
     """``element for variable in sequence``: only as the argument of sum, all, max, min, prod."""
 
@@ -162,14 +163,14 @@ class Each(Expr):
     sequence: Expr
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Splice(Expr):
     """``*value``: only among the axes of a shape."""
 
     value: Expr
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class FamilyUse(Expr):
     """``Family[arg, ...]``: only as a whole shape."""
 
@@ -177,7 +178,7 @@ class FamilyUse(Expr):
     args: tuple[Expr, ...]
 
 
-@attrs.frozen(slots=True, kw_only=True)
+@attrs.frozen(slots=True, kw_only=True, eq=False, repr=False)
 class Axes(Expr):
     """``[axis, ...]``: a shape written out; items may be :class:`Splice`."""
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.errors import ManifestError
 from tileops_core.spans import Span
 
@@ -41,8 +42,8 @@ CODES: Mapping[str, str] = MappingProxyType(
 """What each code of the reader means, one sentence each."""
 
 
-@attrs.frozen(slots=True)
-class Problem:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Problem(EqualByFields):
     """One fault: a stable ``code``, a sentence, where it stands, and what to write instead."""
 
     code: str

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.generators.draws import Draws
 from tileops_core.signature.kinds import Kind, SeqKind, is_int
 from tileops_core.signature.primitives import Argument, PrimitiveError, usage
@@ -18,8 +19,8 @@ MAX_ELEMENTS = 2**24
 """No metadata tensor has more elements; the greatest of real models have some million."""
 
 
-@attrs.frozen(slots=True)
-class Generator:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Generator(EqualByFields):
     """One way to make a metadata tensor's values.
 
     ``shape`` gives the tensor's shape from the arguments, and refuses arguments outside the

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from tileops_core.by_fields import EqualByFields
 from tileops_core.signature.kinds import (
     DIM,
     FLOAT,
@@ -34,8 +35,8 @@ class PrimitiveError(ValueError):
         self.index_error = index_error
 
 
-@attrs.frozen(slots=True)
-class Argument:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Argument(EqualByFields):
     """A formal argument: whether a kind may stand there, and what to call what may."""
 
     name: str
@@ -51,8 +52,8 @@ def usage(name: str, args: Sequence[object]) -> str:
     return f"{name}({', '.join(map(str, args))})"
 
 
-@attrs.frozen(slots=True)
-class Primitive:
+@attrs.frozen(slots=True, eq=False, repr=False)
+class Primitive(EqualByFields):
     """One function of the language.
 
     ``rest`` takes the arguments past ``args``, if any may follow, at least ``least`` of them;
