@@ -2,7 +2,8 @@
 
 Every module measures one part of the library and states its rows with their budgets:
 `call_overhead` (what a call adds to its kernel), `compiled` (what it costs in compiled code),
-`construction`, `cold_start` and `validator`. `peer` fetches the library that the figures are
+`construction`, `cold_start` and `validator`; `instructions` counts by `counting` what a call takes
+on any machine. `peer` fetches the library that the figures are
 compared with, `workers` runs both in alternating processes, and `report` prints one table and
 writes `RESULTS.md`.
 

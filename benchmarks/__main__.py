@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from benchmarks import cold_start, peer, report, validator, workers
+from benchmarks import cold_start, instructions, peer, report, validator, workers
 from benchmarks.rows import EFFORTS, Unmeasured, Value
 
 IN_PROCESS = ("call_overhead", "in_tree", "memory", "construction", "compiled")
-MODULES = (*IN_PROCESS, "cold_start", "validator")
+MODULES = (*IN_PROCESS, "instructions", "cold_start", "validator")
 
 
 def measure(
@@ -26,6 +26,10 @@ def measure(
         if in_process:
             found = workers.run(in_process, environments, effort, status.update)
             for library, rows in found.items():
+                values[library].update(rows)
+        if "instructions" in modules:
+            status.update("instructions, as valgrind counts them")
+            for library, rows in instructions.run(environments, effort).items():
                 values[library].update(rows)
         if "cold_start" in modules:
             status.update("cold start: processes in turn")

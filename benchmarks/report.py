@@ -177,7 +177,8 @@ def markdown(lines: list[Line], facts: Mapping[str, str]) -> str:
         "",
         "Written by `python -m benchmarks` (`nox -s bench`); a change by hand is lost in the next",
         "run. Small float16 tensors on the CPU, one thread; a figure is what the library adds to",
-        "the kernel, unless the row says otherwise. The ratio is ours over the peer's.",
+        "the kernel, unless the row says otherwise: a median over a process, of the quietest of",
+        "three processes. The ratio is ours over the peer's.",
         "",
         *(f"- {name}: {value}" for name, value in facts.items()),
     ]

@@ -13,7 +13,7 @@ class Effort:
     """How long a measurement may take.
 
     Args:
-        processes: Fresh processes per library; the table shows the median over them.
+        processes: Fresh processes per library; the table shows the least of their figures.
         rounds: Interleaved timed blocks per row and process.
         loops: Calls in one timed block.
         fresh: Instances or shapes used up by one timed block of a row that needs new ones.

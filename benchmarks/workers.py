@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -41,34 +40,41 @@ def run(
         progress: Is told what starts.
 
     Returns:
-        Per library the rows' values by key: the median over the processes.
+        Per library the rows' values by key, each of the process that gave the least.
     """
     processes = EFFORTS[effort].processes
     found: dict[str, list[dict[str, Value]]] = {library: [] for library in environments}
     for number in range(processes):
         for library, environment in environments.items():
             progress(f"{', '.join(modules)}: {library}, process {number + 1} of {processes}")
-            found[library].append(_one(library, modules, environment, effort))
+            found[library].append(one(library, modules, environment, effort))
     keys = [row.key for module in modules for row in section_of(module)]
     return {
-        library: {key: middle([values[key] for values in per_process]) for key in keys}
+        library: {key: quietest([values[key] for values in per_process]) for key in keys}
         for library, per_process in found.items()
     }
 
 
-def middle(values: Sequence[Value]) -> Value:
-    """The median of what was measured; the reason, where nothing was."""
+def quietest(values: Sequence[Value]) -> Value:
+    """The least of what was measured; the reason, where nothing was.
+
+    What neighbors take from the machine, often for longer than a process runs, only ever adds.
+    """
     figures = [value for value in values if not isinstance(value, Unmeasured)]
-    return statistics.median(figures) if figures else values[0]
+    return min(figures) if figures else values[0]
 
 
-def _one(
-    library: str, modules: Sequence[str], environment: Mapping[str, str], effort: str
+def one(
+    library: str,
+    modules: Sequence[str],
+    environment: Mapping[str, str],
+    effort: str,
+    before: Sequence[str] = (),
 ) -> dict[str, Value]:
-    """What one process measured."""
+    """What one process measured; ``before`` stands before its command."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "values.json"
-        command = [sys.executable, "-m", "benchmarks.workers"]
+        command = [*before, sys.executable, "-m", "benchmarks.workers"]
         process = subprocess.run(
             [*command, library, *modules, "--effort", effort, "--out", str(out)],
             env=dict(environment),
