@@ -9,7 +9,7 @@ import weakref
 import pytest
 from call_support import python
 
-from tileops_core.collector import rare_collection
+from tileops_core.collector import nothing_older, rare_collection
 
 
 @pytest.fixture(autouse=True)
@@ -137,3 +137,22 @@ def test_importing_an_op_looks_through_torchs_objects_not_once(module):
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_was_there_is_passed_over_for_a_while():
+    thing = Thing()
+    with nothing_older():
+        assert _filed(thing) == []
+        assert gc.get_freeze_count() > 1000
+    assert _filed(thing) == [2]
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_somebody_has_frozen_is_not_released_either():
+    gc.freeze()
+    try:
+        with nothing_older():
+            pass
+        assert gc.get_freeze_count() > 1000
+    finally:
+        gc.unfreeze()

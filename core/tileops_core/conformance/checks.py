@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from tileops_core.call.checking import checks
+from tileops_core.collector import nothing_older
 from tileops_core.conformance.inputs import Arguments
 from tileops_core.conformance.kinds import DISTRIBUTION
 from tileops_core.conformance.outcomes import Failed, Refused, Skipped
@@ -254,7 +255,7 @@ def threads(served: Served, variant: Variant) -> None:
 
 def leak(served: Served, variant: Variant) -> None:
     """Memory of several windows of calls: what grows in each of the later ones leaks."""
-    with quiet(), _nothing_older():
+    with quiet(), nothing_older():
         arguments = served.arguments(variant)
         op = served.construct(arguments)
         # The same arguments each time: whatever grows is not ours.
@@ -272,17 +273,6 @@ def leak(served: Served, variant: Variant) -> None:
         if all(one >= least for one in grown[1:]):
             unit = "Python objects" if what == "objects" else f"bytes of the {what}"
             raise Failed(f"leak: each {_WINDOW} calls leave {min(grown[1:])} {unit} behind")
-
-
-@contextmanager
-def _nothing_older() -> Iterator[None]:
-    """Python's collector does not look at what was there before, which is most of what there is."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 @attrs.frozen
