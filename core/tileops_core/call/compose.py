@@ -17,6 +17,7 @@ from tileops_core.call.admit import admit
 from tileops_core.call.resolve import device_module
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
+from tileops_core.call.torch_private import count_write
 from tileops_core.call.writes import check_written, same_view
 from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Plan
@@ -176,8 +177,7 @@ def writing(
         for target, copy in back:
             target.copy_(copy)
         for _, target in targets:
-            if not target.is_inference():
-                torch.autograd.graph.increment_version(target)
+            count_write(target)
         if not signature.outputs:
             return None
         callers = [_kept(a, given, out) for a in effects.aliases]

@@ -115,7 +115,10 @@ def _watched(op: CalledOp, inputs: tuple[Any, ...], out: Any) -> Any:
     fake = torch_private.active_fake_mode() if torch_private.dispatch_modes() else None
     if fake is None or torch_private.graph_is_recorded():
         return _through_operator(op, inputs, out)
-    mine: list[Any] = [x if x is None else fake.from_tensor(x) for x in (*inputs, out)]
+    mine: list[Any] = [
+        x if x is None or getattr(x, "fake_mode", None) is fake else fake.from_tensor(x)
+        for x in (*inputs, out)
+    ]
     replaced = [(m, x) for m, x in zip(mine, (*inputs, out), strict=True) if m is not x]
     return _callers(_through_operator(op, tuple(mine[:-1]), mine[-1]), replaced)
 

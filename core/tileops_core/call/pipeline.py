@@ -29,7 +29,7 @@ from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
 from tileops_core.call.stages import file_stages, filed
 from tileops_core.call.state import CalledOp
-from tileops_core.call.torch_private import is_fake
+from tileops_core.call.torch_private import count_write, is_fake
 from tileops_core.call.writes import check_out, check_written
 from tileops_core.kernels.tuning import is_pending
 from tileops_core.plan.model import Facts, OutputFacts
@@ -70,6 +70,8 @@ def miss(
     if shapes_only or facts[0].type == "meta" or is_shapes_only(inputs):
         served: object = None
         result = unserved(op, facts, outputs, effects, inputs, out)
+        for _, written in _split(op, effects, inputs, out)[0]:
+            count_write(written)
     elif is_empty_write(op, outputs, effects, inputs):
         check_target(plan.op, op._construction.target)
         if not effects.pure:

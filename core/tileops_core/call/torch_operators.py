@@ -14,13 +14,21 @@ from __future__ import annotations
 import json
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib import import_module
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tileops_core.call.torch_private import add_vmap_rule, forget_operators, ordinary_state
+from tileops_core.call.torch_private import (
+    add_vmap_rule,
+    add_write_kernel,
+    count_write,
+    forget_operators,
+    is_view_in_graph,
+    ordinary_state,
+)
 
 if TYPE_CHECKING:
     from tileops_core.plan.model import Plan
@@ -206,8 +214,44 @@ def _define(
         library, operator.qualname, lambda *args: operator.slices(*args), lambda: operator.overload
     )
     library.impl(twin, torch.library.fallthrough_kernel, "Autograd")
+    written = written_arguments(schema)
+    if written:
+        add_write_kernel(library, twin, partial(_write, written), lambda: operator.raw)
     library.impl(twin, operator.run, "CompositeExplicitAutograd")
     library.impl(twin, lambda *args: operator.shapes(*args), "Meta")
+
+
+def written_arguments(schema: str) -> tuple[int, ...]:
+    """The positions of the arguments that an operator with this schema writes."""
+    arguments = schema.partition("(")[2].rpartition(") ->")[0].split(",")
+    return tuple(i for i, text in enumerate(arguments) if "!" in text)
+
+
+def _write(written: Sequence[int], go_on: Callable[..., Any], *args: Any) -> Any:
+    """Run an operator that writes, so that autograd learns of it and a compiler gets it right.
+
+    Autograd notices by a tensor's version that something it has saved was written. With real
+    tensors the call counts its own writes, but compilers trace the operator with tensors that
+    nobody writes.
+
+    What torch makes of a write into a part of an argument of the graph is sometimes lost, or goes
+    to other memory (2.6 to 2.13), so the graph shows a copy of that part that is written and copied
+    back. Torch's own ``copy_`` it gets right.
+    """
+    given, back = list(args), {}
+    for i in written:
+        tensor = args[i]
+        if tensor is None:
+            continue
+        count_write(tensor)
+        if is_view_in_graph(tensor):
+            if id(tensor) not in back:
+                back[id(tensor)] = tensor, torch.ops.tileops_core.copy_of.default(tensor)
+            given[i] = back[id(tensor)][1]
+    result = go_on(*given)
+    for tensor, copy in back.values():
+        tensor.copy_(copy)
+    return result
 
 
 def no_backward() -> Any:
@@ -225,6 +269,10 @@ def _gradient_shape(
     op: str, grads: Sequence[torch.Tensor], size: Any, dtype: torch.dtype, device: torch.device
 ) -> torch.Tensor:
     return torch.empty(size, dtype=dtype, device="meta")
+
+
+def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format)
 
 
 def _define_packaged() -> None:
@@ -246,3 +294,8 @@ _shared.define(
 )
 _shared.impl("no_backward", _no_backward, "CompositeExplicitAutograd")
 _shared.impl("no_backward", _gradient_shape, "Meta")
+# An operator of its own, because a compiler that knows what `clone` does leaves it out.
+_shared.define("copy_of(Tensor x) -> Tensor", tags=_TAGS)
+_shared.impl("copy_of", torch.library.fallthrough_kernel, "Autograd")
+_shared.impl("copy_of", _copy_of, "CompositeExplicitAutograd")
+_shared.impl("copy_of", _copy_of, "Meta")

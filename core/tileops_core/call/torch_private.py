@@ -307,6 +307,49 @@ def add_vmap_rule(
     library.impl(qualname.split("::")[1], kernel, "FuncTorchBatched", with_keyset=True)
 
 
+def add_write_kernel(
+    library: Any, name: str, kernel: Callable[..., Any], operator: Callable[[], Any]
+) -> None:
+    """Give an operator that writes its ADInplaceOrView kernel, where torch counts its writes.
+
+    Args:
+        library: torch's handle of the operator.
+        name: its name, without the namespace.
+        kernel: called with a function that goes on, and the operator's arguments.
+        operator: gives the operator's overload.
+    """
+    below = _attribute("_C._AutoDispatchBelowADInplaceOrView")
+    after = _attribute("_C._after_ADInplaceOrView_keyset")
+    if below is None or after is None:
+        return
+
+    def counted(keyset: Any, *args: Any) -> Any:
+        def go_on(*given: Any) -> Any:
+            with below():
+                return operator().redispatch(keyset & after, *given)
+
+        return kernel(go_on, *args)
+
+    library.impl(name, counted, "ADInplaceOrView", with_keyset=True)
+
+
+def count_write(tensor: torch.Tensor) -> None:
+    """Tell autograd that a tensor was written; one of inference mode has nothing to tell it by."""
+    if not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)
+
+
+def is_view_in_graph(tensor: torch.Tensor) -> bool:
+    """Whether a compiler makes a graph, and the tensor is part of another one of that graph."""
+    functional = sys.modules.get("torch._subclasses.functional_tensor")
+    kind = getattr(functional, "FunctionalTensor", None)
+    if kind is None or not isinstance(tensor, kind) or not tensor._is_view():
+        return False
+    base = tensor._base
+    sizes = (None,) if base is None else (tensor.numel(), base.numel())
+    return not all(type(size) is int for size in sizes) or len({*sizes}) == 2
+
+
 def _vmap_helper() -> Callable[..., Any] | None:
     module = sys.modules.get("torch._functorch.autograd_function")
     found: Callable[..., Any] | None
