@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from benchmarks.timing import quiet_collector
+
 FOLDER = "TILEOPS_BENCH_COUNTS"
 """The environment variable that says where callgrind writes what it counted."""
 
@@ -74,11 +76,12 @@ def instructions(block: Callable[[], object]) -> int:
         raise CannotCountError("this process does not run under valgrind")
     folder = Path(os.environ[FOLDER])
     before = {*folder.iterdir()}
-    _ask(_START)
-    _ask(_ZERO)
-    block()
-    _ask(_DUMP)
-    _ask(_STOP)
+    with quiet_collector():
+        _ask(_START)
+        _ask(_ZERO)
+        block()
+        _ask(_DUMP)
+        _ask(_STOP)
     (written,) = {*folder.iterdir()} - before
     totals = _TOTAL.findall(written.read_text(encoding="utf-8", errors="replace"))
     return int(totals[-1])

@@ -46,9 +46,9 @@ def _null(op: str) -> Callable[[Library, Effort], float]:
 
 for _number, _op in enumerate(NULL_KERNELS, 1):
     _inputs = f"{_number} input{'s' if _number > 1 else ''}"
-    SECTION.add(f"count_{_number}", f"null kernel, {_inputs}, whole-op target", "", None)(
-        _null(_op)
-    )
+    SECTION.add(
+        f"count_{_number}", f"null kernel, {_inputs}, whole-op target", "", None, summed=False
+    )(_null(_op))
 
 
 def _rms_norm(library: Library, context: AbstractContextManager[object]) -> float:
@@ -58,12 +58,14 @@ def _rms_norm(library: Library, context: AbstractContextManager[object]) -> floa
         return beyond(op, KERNELS["RMSNormFwdOp"], (x, torch.nn.Parameter(weight)))
 
 
-@SECTION.add("count_parameter", "RMSNorm, nn.Parameter weight, no_grad", "", None)
+@SECTION.add("count_parameter", "RMSNorm, nn.Parameter weight, no_grad", "", None, summed=False)
 def _parameter(library: Library, effort: Effort) -> float:
     return _rms_norm(library, torch.no_grad())
 
 
-@SECTION.add("count_first", "null kernel, 2 inputs, first call of a new instance", "", None)
+@SECTION.add(
+    "count_first", "null kernel, 2 inputs, first call of a new instance", "", None, summed=False
+)
 def _first(library: Library, effort: Effort) -> float:
     tensors = tensors_for("RMSNormFwdOp")
     kernel = NULL_KERNELS["RMSNormFwdOp"]

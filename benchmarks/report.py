@@ -120,8 +120,9 @@ def summary(lines: list[Line]) -> list[str]:
     judged = [line for line in lines if line.within_budget is not None]
     kept = sum(bool(line.within_budget) for line in judged)
     sentences = [f"Budgets kept: {kept} of {len(judged)}."]
-    for share in sorted({line.row.share for line in lines if line.ratio is not None}):
-        ratios = [r for line in lines if line.row.share == share and (r := line.ratio) is not None]
+    summed = [line for line in lines if line.row.summed and line.ratio is not None]
+    for share in sorted({line.row.share for line in summed}):
+        ratios = [r for line in summed if line.row.share == share and (r := line.ratio) is not None]
         mean = geometric_mean(ratios)
         if mean is None:
             continue

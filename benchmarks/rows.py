@@ -91,6 +91,7 @@ class Row:
         not_at_peer: Why the peer has no such row; empty where it has one.
         compared: Whether a ratio of ours to the peer's says something.
         share: The ratio that ours must not exceed.
+        summed: Whether the ratio enters the mean; not where another row is of the same calls.
     """
 
     key: str
@@ -102,6 +103,7 @@ class Row:
     not_at_peer: str = ""
     compared: bool = True
     share: float = 0.25
+    summed: bool = True
 
 
 @dataclass

@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.rows import EFFORTS, Section, Unmeasured, Value, from_json, measured, to_json
+from benchmarks.rows import EFFORTS, Row, Section, Unmeasured, Value, from_json, measured, to_json
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -40,7 +41,7 @@ def run(
         progress: Is told what starts.
 
     Returns:
-        Per library the rows' values by key, each of the process that gave the least.
+        Per library the rows' values by key; see :func:`joined`.
     """
     processes = EFFORTS[effort].processes
     found: dict[str, list[dict[str, Value]]] = {library: [] for library in environments}
@@ -48,20 +49,23 @@ def run(
         for library, environment in environments.items():
             progress(f"{', '.join(modules)}: {library}, process {number + 1} of {processes}")
             found[library].append(one(library, modules, environment, effort))
-    keys = [row.key for module in modules for row in section_of(module)]
+    rows = [row for module in modules for row in section_of(module)]
     return {
-        library: {key: quietest([values[key] for values in per_process]) for key in keys}
+        library: {row.key: joined(row, [values[row.key] for values in per_process]) for row in rows}
         for library, per_process in found.items()
     }
 
 
-def quietest(values: Sequence[Value]) -> Value:
-    """The least of what was measured; the reason, where nothing was.
+def joined(row: Row, values: Sequence[Value]) -> Value:
+    """The least of what processes measured; the reason, where none did.
 
-    What neighbors take from the machine, often for longer than a process runs, only ever adds.
+    What neighbors take from the machine, often for longer than a process runs, only ever adds. Not
+    to a ratio of two figures, whose median counts.
     """
     figures = [value for value in values if not isinstance(value, Unmeasured)]
-    return min(figures) if figures else values[0]
+    if not figures:
+        return values[0]
+    return statistics.median(figures) if row.unit == "x" else min(figures)
 
 
 def one(

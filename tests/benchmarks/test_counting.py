@@ -47,17 +47,18 @@ def test_a_process_of_its_own_counts_nothing() -> None:
 def test_twice_the_work_is_twice_the_instructions(tmp_path: Path) -> None:
     """Of a loop of the interpreter, whose length is known to be proportional."""
     program = """
+from itertools import repeat
 from benchmarks.counting import instructions, per_call
 
-def adding(loops):
+def flipping(loops):
     def block():
-        total = 0
-        for number in range(loops):
-            total += number
+        bit = 0
+        for _ in repeat(None, loops):
+            bit ^= 1
     return block
 
-adding(10_000)()
-print(instructions(adding(10_000)), instructions(adding(20_000)), per_call(adding, 10_000))
+flipping(10_000)()
+print(instructions(flipping(10_000)), instructions(flipping(20_000)), per_call(flipping, 10_000))
 """
     command = [*counting.command(tmp_path), sys.executable, "-c", program]
     root = Path(counting.__file__).parents[1]

@@ -11,8 +11,8 @@ from benchmarks import (
     memory,
     validator,
 )
-from benchmarks.rows import FULL, Section, Unmeasured, from_json, measured, to_json
-from benchmarks.workers import quietest
+from benchmarks.rows import FULL, Row, Section, Unmeasured, from_json, measured, to_json
+from benchmarks.workers import joined
 
 SECTIONS = [
     module.SECTION
@@ -101,9 +101,17 @@ def test_values_survive_the_way_out_of_a_worker(value: float | Unmeasured) -> No
     assert from_json(to_json(value)) == value
 
 
+def _row(unit: str) -> Row:
+    return Row("key", "title", unit, None, lambda: 0.0, section="section")
+
+
 def test_of_several_processes_the_quietest_counts() -> None:
-    assert quietest([3.0, Unmeasured("died"), 1.0, 2.0]) == 1.0
-    assert quietest([Unmeasured("first"), Unmeasured("second")]) == Unmeasured("first")
+    assert joined(_row("us"), [3.0, Unmeasured("died"), 1.0, 2.0]) == 1.0
+    assert joined(_row("us"), [Unmeasured("first"), Unmeasured("second")]) == Unmeasured("first")
+
+
+def test_of_a_ratio_the_median_counts() -> None:
+    assert joined(_row("x"), [3.0, Unmeasured("died"), 1.0, 1.5]) == 1.5
 
 
 def test_a_full_run_uses_several_processes() -> None:
