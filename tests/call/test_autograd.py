@@ -28,6 +28,17 @@ def no_gradient(result, op="ProbeFwdOp"):
         result.sum().backward()
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_result_is_no_view_and_may_be_changed(times):
+    """A kernel's result may be a view of what it made."""
+    with served(build=Switch(lambda x: (x * 2).view(-1).view(x.shape)).build) as op:
+        for _ in range(times):
+            y = op(leaf())
+    y += 1
+    assert torch.equal(y.detach(), small() * 2 + 1)
+    no_gradient(y)
+
+
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_forward_works_and_its_backward_names_the_op(probe, times):
     """Peer fault 3"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
-from call_support import served, small
+from call_support import Switch, served, small
 from graphs import each_backend, fresh, whole
 
 from tileops_core.call import grad
@@ -42,6 +42,16 @@ def test_a_forward_works_and_its_backward_names_the_op(backend):
         y = compiled(leaf())
         assert torch.equal(y.detach(), op(leaf().detach()) * 2)
         no_gradient(y, "RMSNormFwdOp")
+
+
+def test_a_result_is_no_view_and_may_be_changed():
+    """A kernel's result may be a view of what it made."""
+    kernel = Switch(lambda x: (x * 2).view(-1).view(x.shape))
+    with served(build=kernel.build) as op:
+        y = whole(lambda x: op(x))(leaf())
+        y += 1
+        assert torch.equal(y.detach(), (small() - 5) * 2 + 1)
+        no_gradient(y, "ProbeFwdOp")
 
 
 @each_backend

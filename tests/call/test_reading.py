@@ -186,6 +186,17 @@ def test_a_body_that_needs_data_breaks_the_graph_as_dynamo_says():
         whole(lambda x: op(x))(small())
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fullgraph", [True, False])
+def test_a_batch_of_calls_is_compiled(backend, fullgraph):
+    hidden, logits, *weights = layer()
+    hidden, logits = torch.stack([hidden, -hidden]), torch.stack([logits, -logits])
+    op = ops.FusedMoEFwdOp(2)
+    batch = torch.func.vmap(lambda *x: op(*x, *weights))
+    y = torch.compile(batch, backend=backend, fullgraph=fullgraph)(hidden, logits)
+    assert torch.equal(y, torch.stack([op(*x, *weights) for x in zip(hidden, logits, strict=True)]))
+
+
 # -- what is checked --------------------------------------------------------------------------
 
 
@@ -275,6 +286,13 @@ def test_a_body_that_returns_what_is_not_due_is_refused(wrong, says, fullgraph):
     compiled = torch.compile(op(), backend="eager", fullgraph=fullgraph)
     with pytest.raises(REFUSED, match=f"ReluGoneWrongFwdOp: target 'BUILTIN'.* {says}"):
         compiled(small())
+
+
+@pytest.mark.parametrize("wrong", [lambda x: x, lambda x: x.view(-1).view(3, 4)])
+def test_a_batch_of_calls_whose_results_are_inputs_is_refused(wrong):
+    op = composite("InputsGivenBackFwdOp", lambda self, x: wrong(x))()
+    with pytest.raises(REFUSED, match="returned y in the memory of its input x"):
+        whole(torch.func.vmap(lambda x: op(x)))(small(2, 3, 4))
 
 
 def test_a_body_that_calls_what_it_does_not_hold_is_refused():

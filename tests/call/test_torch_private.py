@@ -22,6 +22,7 @@ INTERNAL = (
     (torch._C._autograd, "_get_creation_meta"),
     (torch._C._functorch, "peek_interpreter_stack"),
     (torch._C._functorch, "is_functorch_wrapped_tensor"),
+    (torch._C._functorch, "get_unwrapped"),
     (torch._functorch.autograd_function, "custom_function_call_vmap_helper"),
     (torch.compiler, "is_dynamo_compiling"),
 )
@@ -146,6 +147,31 @@ def test_transforms_and_their_tensors_are_seen():
     assert seen == [(True, True), (False, None)]
     assert torch_private.functorch_level() is None
     assert not torch_private.is_functorch_tensor(torch.ones(2))
+
+
+@pytest.mark.parametrize("private", BOTH)
+def test_tensors_in_one_storage_are_told(private):
+    x = torch.ones(2, 3)
+    assert private.share_storage(x[0], x[1:])
+    assert not private.share_storage(x, x.clone())
+
+
+def test_tensors_of_transforms_in_one_storage_are_told():
+    seen = []
+
+    def f(x):
+        seen.extend(torch_private.share_storage(x, other) for other in (x[1:], x + 1))
+        return x
+
+    torch.func.vmap(torch.func.vmap(f))(torch.ones(2, 3, 4))
+    assert seen == [True, False]
+
+
+def test_where_torch_unwraps_nothing_their_storage_is_not_known():
+    seen = []
+    private = without_internals()
+    torch.func.vmap(lambda x: seen.append(private.share_storage(x, x)) or x)(torch.ones(2, 3))
+    assert seen == [False]
 
 
 def test_a_forward_mode_level_is_seen():

@@ -56,6 +56,13 @@ def test_an_op_that_only_graphs_have_called_tells_what_they_did():
     assert op.eval_roofline()[0] > 0
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_code_reads_who_serves_when_it_runs(backend):
+    with served(build=Switch(good).build) as op:
+        compiled = torch.compile(lambda x: (op(x), op.serving_target), backend=backend)
+        assert [compiled(small())[1] for _ in range(2)] == ["acme", "acme"]
+
+
 def test_an_op_that_was_called_itself_tells_its_own_calls():
     op = RMSNormFwdOp((4,))
     compiled = whole(op)

@@ -75,14 +75,23 @@ class Written(torch.autograd.Function):
 
 def _marked(ctx: Any, result: Any) -> Any:
     """A call's result; what of it can have no gradient is said to be so."""
-    fixed = [
-        r
-        for r in (result if isinstance(result, tuple) else (result,))
-        if isinstance(r, torch.Tensor) and not _differentiable(r)
-    ]
+    if isinstance(result, tuple):
+        result = parts = tuple(map(_own, result))
+    else:
+        result = _own(result)
+        parts = (result,)
+    fixed = [r for r in parts if isinstance(r, torch.Tensor) and not _differentiable(r)]
     if fixed:
         ctx.mark_non_differentiable(*fixed)
     return result
+
+
+def _own(value: Any) -> Any:
+    """A result that is no view for autograd, which forbids to change one that came this way.
+
+    A kernel may return a view of memory that it made itself: for the caller it is a new tensor.
+    """
+    return value.detach() if isinstance(value, torch.Tensor) and value._is_view() else value
 
 
 def _differentiable(tensor: torch.Tensor) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tileops_core.call.routes import Blamed, Route
+from tileops_core.call.torch_private import share_storage
 from tileops_core.call.writes import byte_range, reaches
 from tileops_core.errors import BackendError
 from tileops_core.plan.model import OutputFacts, Plan
@@ -245,9 +246,7 @@ def verify_without_data(
 
 
 def _share(one: object, other: torch.Tensor) -> bool:
-    return isinstance(one, torch.Tensor) and (
-        one.untyped_storage()._cdata == other.untyped_storage()._cdata
-    )
+    return isinstance(one, torch.Tensor) and share_storage(one, other)
 
 
 def _in_memory_of_input(plan: Plan, blamed: Blamed, output: str, declared: str) -> BackendError:

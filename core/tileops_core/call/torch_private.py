@@ -76,6 +76,24 @@ is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
 """Whether a tensor belongs to a functorch transform."""
 
 
+def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors lie in one piece of memory, told without addresses.
+
+    A transform's tensor has no storage itself; what it wraps has.
+    """
+    try:
+        return bool(_storage(one) == _storage(other))
+    except NotImplementedError:  # of a tensor without a storage nothing is known
+        return False
+
+
+def _storage(tensor: torch.Tensor) -> Any:
+    unwrapped = _attribute("_C._functorch.get_unwrapped")
+    while unwrapped is not None and is_functorch_tensor(tensor):
+        tensor = unwrapped(tensor)
+    return tensor.untyped_storage()._cdata
+
+
 def plain_apply(function: type[torch.autograd.Function]) -> Callable[..., Any]:
     """``function.apply`` for calls outside functorch's transforms, with none of their tensors.
 

@@ -145,10 +145,8 @@ class Op(Holds, Prepares, Rooflines, Tunes):
 
         Of one that only graphs have called: who serves the calls of its key in graphs.
         """
-        if self._binding is UNBOUND:
-            host = known_host(self._key)
-            return None if host is None else host._binding.target
-        return self._binding.target
+        found: str | Builtin | None = _serving(self)
+        return found
 
     @property
     def last_call(self) -> SignatureCall:
@@ -282,6 +280,16 @@ class Op(Holds, Prepares, Rooflines, Tunes):
         statics = self._construction.statics
         facts = self._plan.check(statics, *inputs)
         return tuple(None if o is None else tuple(o[0]) for o in self._plan.outputs(statics, facts))
+
+
+@not_traced
+def _serving(op: Op) -> Any:
+    """Who serves; asked between graphs, because a graph would keep what it was at its tracing."""
+    binding = op._binding
+    if binding is UNBOUND:
+        host = known_host(op._key)
+        return None if host is None else host._binding.target
+    return binding.target
 
 
 def _shown(value: Any) -> str:

@@ -54,8 +54,15 @@ def _settled(steps: Iterable[TensorStep | LetStep]) -> Iterator[str]:
 class CheckEmitter(TensorEmitter):
     """Writes ``construct`` and ``check``."""
 
-    def __init__(self, signature: Signature, solution: Solution, writer: SourceWriter) -> None:
-        super().__init__(signature, writer)
+    def __init__(
+        self,
+        signature: Signature,
+        solution: Solution,
+        writer: SourceWriter,
+        *,
+        left_to_run: bool = False,
+    ) -> None:
+        super().__init__(signature, writer, left_to_run=left_to_run)
         self.solution = solution
         self.statics = static_names(signature, solution)
         self.facts = fact_names(signature, solution)
@@ -64,14 +71,14 @@ class CheckEmitter(TensorEmitter):
         """Write both functions."""
         self._emit_construct()
         self.writer.line("")
-        self._emit_check()
+        self.emit_check()
 
     # -- pieces ---------------------------------------------------------------------------
 
     def _rule(self, rule: Rule) -> None:
         site = self.site("", rule.text, rule.span)
         self.evaluates(site, rule.expr)
-        with self.writer.block(f"if not {self.expressions.write(rule.expr)}:"):
+        with self.writer.block(f"if {self.refusing(f'not {self.expressions.write(rule.expr)}')}:"):
             self._explain(rule.expr, site)
             self.writer.line(f"raise {site}.rule({self.values(rule.expr)})")
 
@@ -145,7 +152,8 @@ class CheckEmitter(TensorEmitter):
 
     # -- check ----------------------------------------------------------------------------
 
-    def _emit_check(self) -> None:
+    def emit_check(self) -> None:
+        """Write ``check``; where a length is not known, the one that leaves it to the run."""
         w = self.writer
         inputs = [t.name for t in self.signature.inputs]
         with w.block(f"def check({', '.join(['_static', *inputs])}):"):
@@ -173,8 +181,20 @@ class CheckEmitter(TensorEmitter):
                         with w.block(f"if {has(step.tensor.name)}:"):
                             self.tensor(step)
                 self._conditions(after_solving=True)
+                w.line(f"return {tuple_text(self.facts)}")
             self.rescue()
-            w.line(f"return {tuple_text(self.facts)}")
+            self.leave_to_run("check", ["_static", *inputs])
+
+    def leave_to_run(self, function: str, arguments: list[str]) -> None:
+        """Write the way out of a ``try`` where torch does not have the number of a length.
+
+        A composite op has none: in a graph it is no node, which could check its call at the run.
+        """
+        if self.left_to_run or self.signature.composition is not None:
+            return
+        with self.writer.block("except RuntimeError:"):
+            self.writer.line("pass")  # what is refused there is not told as a second error
+        self.writer.line(f"return _left_to_run[{function!r}]({', '.join(arguments)})")
 
     def _conditions(self, *, after_solving: bool) -> None:
         """Presence and refinements, each as soon as what it reads is there."""

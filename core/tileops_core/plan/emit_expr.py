@@ -10,6 +10,7 @@ import math
 
 import torch
 
+from tileops_core.plan.left_to_run import PRIMITIVES as left_to_run_primitives
 from tileops_core.plan.source import SourceWriter
 from tileops_core.signature.kinds import Kind
 from tileops_core.signature.model import Signature
@@ -49,7 +50,10 @@ def has(tensor: str) -> str:
 class ExpressionWriter:
     """Spells expressions for one signature, adding the globals they need to ``writer``."""
 
-    def __init__(self, signature: Signature, writer: SourceWriter) -> None:
+    def __init__(
+        self, signature: Signature, writer: SourceWriter, *, left_to_run: bool = False
+    ) -> None:
+        self.others = left_to_run_primitives if left_to_run else {}
         self.kinds: dict[str, Kind] = signature._kinds()
         self.optional = {t.name for t in signature.inputs if t.optional is not False}
         self.always = {t.name for t in (*signature.inputs, *signature.outputs)} - self.optional
@@ -121,7 +125,8 @@ class ExpressionWriter:
         if call.function == "len":
             return f"len({self.write(call.args[0])})"
         name = "_prim_" + call.function.replace(".", "_")
-        self.writer.use(name, PRIMITIVES[call.function].run)
+        run = self.others.get(call.function, PRIMITIVES[call.function].run)
+        self.writer.use(name, run)
         parts = [self.write(a) for a in call.args]
         parts += [f"{key}={self.write(value)}" for key, value in call.keywords]
         if len(parts) == 1 and isinstance(call.args[0], Each):

@@ -33,7 +33,7 @@ class ResultEmitter:
 
     def emit(self) -> None:
         """Write ``outputs``, ``written``, and ``flops`` and ``moved`` where stated."""
-        self._emit_outputs()
+        self.emit_outputs()
         self.writer.line("")
         self._emit_written()
         roofline = self.signature.roofline
@@ -49,7 +49,8 @@ class ResultEmitter:
             self.writer.line(f"({', '.join(self.statics)},) = _static")
         self.writer.line(f"({', '.join(self.facts)},) = _facts")
 
-    def _emit_outputs(self) -> None:
+    def emit_outputs(self) -> None:
+        """Write ``outputs``; where a length is not known, the one that leaves it to the run."""
         w = self.writer
         with w.block("def outputs(_static, _facts):"):
             self._unpack()
@@ -59,6 +60,7 @@ class ResultEmitter:
             with w.block("try:"):
                 self._return_outputs()
             self.checks.rescue()
+            self.checks.leave_to_run("outputs", ["_static", "_facts"])
 
     def _return_outputs(self) -> None:
         w, results = self.writer, []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tileops_core.errors import SignatureError
 from tileops_core.plan.emit_expr import ExpressionWriter, dtype_named
+from tileops_core.plan.left_to_run import differ, is_refused
 from tileops_core.plan.sites import Site
 from tileops_core.plan.source import SourceWriter
 from tileops_core.signature.kinds import DTypeKind, TensorKind
@@ -26,12 +27,21 @@ _REFUSALS = (PrimitiveError, ZeroDivisionError, IndexError, OverflowError)
 
 
 class TensorEmitter:
-    """Writes the reading of tensors; collects the sites that errors speak from."""
+    """Writes the reading of tensors; collects the sites that errors speak from.
 
-    def __init__(self, signature: Signature, writer: SourceWriter) -> None:
+    Args:
+        signature: the entry.
+        writer: where to.
+        left_to_run: whether lengths may be ones that only data tell.
+    """
+
+    def __init__(
+        self, signature: Signature, writer: SourceWriter, *, left_to_run: bool = False
+    ) -> None:
         self.signature = signature
         self.writer = writer
-        self.expressions = ExpressionWriter(signature, writer)
+        self.left_to_run = left_to_run
+        self.expressions = ExpressionWriter(signature, writer, left_to_run=left_to_run)
         self.sites: list[Site] = []
         writer.use("_sites", self.sites)
         writer.use("_refusals", _REFUSALS)
@@ -65,6 +75,18 @@ class TensorEmitter:
             if kind is not None and not isinstance(kind, TensorKind):
                 seen[name] = name
         return "{" + ", ".join(f"{key!r}: {value}" for key, value in seen.items()) + "}"
+
+    def refusing(self, test: str) -> str:
+        """A test of lengths that refuses a call, as source."""
+        if not self.left_to_run:
+            return test
+        return f"{self.writer.use('_is_refused', is_refused)}(lambda: {test})"
+
+    def differing(self, one: str, other: str) -> str:
+        """A test whether runs of lengths differ, as source."""
+        if not self.left_to_run:
+            return f"{one} != {other}"
+        return f"{self.writer.use('_differ', differ)}({one}, {other})"
 
     def rescue(self) -> None:
         """Close a ``try``: a primitive's refusal becomes the error of the site noted last."""
@@ -137,7 +159,7 @@ class TensorEmitter:
             if isinstance(only, CheckRun):
                 run = self.expressions.write(only.run)
                 self.evaluates(site, only.run)
-                with w.block(f"if _s != {run}:"):
+                with w.block(f"if {self.differing('_s', run)}:"):
                     w.line(f"raise {site}.shape(_s, {self._expected(case, known)})")
                 return
         least = _count(case.ones, case.runs, self.expressions)
@@ -167,12 +189,12 @@ class TensorEmitter:
                     w.line(f"_i = {self._edge(place) or 'len(_s)'} - len(_run)")
                 else:
                     w.line(f"_i = {self._steps(place)}")
-                with w.block("if _s[_i : _i + len(_run)] != _run:"):
+                with w.block(f"if {self.differing('_s[_i : _i + len(_run)]', '_run')}:"):
                     w.line(f"raise {site}.shape(_s, {expected})")
             case CheckAxis(place=place, axis=axis):
                 at, where = self._axis_at(place)
                 self.evaluates(site, axis)
-                with w.block(f"if _s[{at}] != {write(axis)}:"):
+                with w.block(f"if {self.refusing(f'_s[{at}] != {write(axis)}')}:"):
                     w.line(f"raise {site}.shape(_s, {expected}, {where})")
             case SolveAxis(place=place, name=name, coefficient=1, rest=None, perhaps=perhaps):
                 at, where = self._axis_at(place)
@@ -183,8 +205,8 @@ class TensorEmitter:
                     self.evaluates(site, rest)
                 less = "" if rest is None else f" - {write(rest)}"
                 w.line(f"_v = _s[{at}]{less}")
-                whole = f" or _v % {factor} != 0" if factor > 1 else ""
-                with w.block(f"if _v < 0{whole}:"):
+                wrong = ["_v < 0", *([f"_v % {factor} != 0"] if factor > 1 else [])]
+                with w.block(f"if {' or '.join(map(self.refusing, wrong))}:"):
                     text = self._shape_text(case)
                     w.line(f"raise {site}.solve(_s[{at}], {where}, {text!r})")
                 value = "_v" if factor == 1 else f"_v // {factor}"
@@ -197,7 +219,7 @@ class TensorEmitter:
             return
         with w.block(f"if {name} is None:"):
             w.line(f"{name} = {value}")
-        with w.block(f"elif {name} != {value}:"):
+        with w.block(f"elif {self.refusing(f'{name} != {value}')}:"):
             w.line(f"raise {error}")
 
     def _steps(self, place: Place) -> str:
