@@ -13,7 +13,7 @@ import torch
 from tileops_core import ops
 from tileops_core.backend.contract import LoadFailure, ManifestPath
 from tileops_core.backend.loader import failure_of
-from tileops_core.backend.registered import Backend, Registered, RegisteredDiagnostic
+from tileops_core.backend.registrations import Backend, Registered, RegisteredDiagnostic
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, select_target
 from tileops_core.errors import (

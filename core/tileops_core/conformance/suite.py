@@ -12,7 +12,7 @@ import torch
 
 from tileops_core import ops
 from tileops_core.backend.contract import ManifestPath
-from tileops_core.backend.registered import Registered
+from tileops_core.backend.registrations import Registered
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import select_target
 from tileops_core.conformance.checks import SLOW, Check, checks_of
