@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 import attrs
 import pytest
@@ -115,3 +117,32 @@ def test_a_copy_by_pickle_is_equal():
 
 def test_the_classes_stay_small():
     assert not hasattr(Point(1), "__dict__")
+
+
+def test_a_class_that_is_dropped_goes():
+    @attrs.frozen(slots=True, eq=False, repr=False)
+    class Dropped(EqualByFields):
+        x: object
+
+    assert Dropped(1) == Dropped(1)
+    assert hash(Dropped(1)) == hash(Dropped(1))
+    seen = weakref.ref(Dropped)
+    del Dropped
+    gc.collect()
+    assert seen() is None
+
+
+def test_a_subclass_of_a_class_that_was_compared_compares_its_own_fields():
+    @attrs.frozen(slots=True, eq=False, repr=False)
+    class First(EqualByFields):
+        x: object
+
+    assert First(1) == First(1)
+    assert hash(First(1)) == hash(First(1))
+
+    @attrs.frozen(slots=True, eq=False, repr=False)
+    class Second(First):
+        y: object
+
+    assert Second(1, 2) != Second(1, 3)
+    assert len({hash(Second(1, y)) for y in range(8)}) > 1

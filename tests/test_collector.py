@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 import weakref
 
 import pytest
 from call_support import python
 
+from tileops_core import collector
 from tileops_core.collector import nothing_older, rare_collection
 
 
@@ -156,3 +159,110 @@ def test_what_somebody_has_frozen_is_not_released_either():
         assert gc.get_freeze_count() > 1000
     finally:
         gc.unfreeze()
+
+
+def test_what_the_program_dropped_before_goes_on_entering():
+    cycle = Thing()
+    cycle.itself = cycle
+    seen = weakref.ref(cycle)
+    del cycle
+    with rare_collection():
+        assert seen() is None
+
+
+def test_a_threshold_that_is_set_inside_stays():
+    with rare_collection():
+        gc.set_threshold(50_000, 20, 20)
+    assert gc.get_threshold() == (50_000, 20, 20)
+
+
+def test_a_finalizer_may_enter_while_the_lock_is_held():
+    """Or a signal handler: both run in whatever thread, between two instructions."""
+    done = threading.Event()
+
+    def interrupted():
+        with collector._lock, rare_collection():
+            done.set()
+
+    threading.Thread(target=interrupted, daemon=True).start()
+    assert done.wait(20)
+
+
+def test_an_interrupt_on_entering_leaves_nothing(monkeypatch):
+    def interrupted(*threshold):
+        monkeypatch.undo()
+        gc.set_threshold(*threshold)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(collector.gc, "set_threshold", interrupted)
+    with pytest.raises(KeyboardInterrupt), rare_collection():
+        pass
+    assert gc.get_threshold() == (700, 10, 10)
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def _in_child(look):
+    """The exit status of a child process that is forked here; ``look`` says whether all is well."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        os._exit(0 if look() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_child_process_is_not_left_with_what_another_thread_set(locked):
+    entered, leave = threading.Event(), threading.Event()
+
+    def stay():
+        with rare_collection():
+            if locked:
+                collector._lock.acquire()
+            entered.set()
+            leave.wait(20)
+            if locked:
+                collector._lock.release()
+
+    def look():
+        before = gc.get_threshold()
+        with rare_collection():
+            inside = gc.get_threshold()
+        return before == gc.get_threshold() == (700, 10, 10) and inside[0] == 100_000
+
+    thread = threading.Thread(target=stay)
+    thread.start()
+    assert entered.wait(20)
+    try:
+        assert _in_child(look) == 0
+    finally:
+        leave.set()
+        thread.join()
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_process_goes_on_inside_where_its_thread_is():
+    def look():
+        return gc.get_threshold()[0] == 100_000
+
+    with rare_collection():
+        assert _in_child(look) == 0
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_process_keeps_nothing_frozen_that_was_being_filed(monkeypatch):
+    def freeze_and_fork():
+        monkeypatch.undo()
+        gc.freeze()
+        statuses.append(_in_child(lambda: gc.get_freeze_count() == 0))
+
+    statuses = []
+    monkeypatch.setattr(collector.gc, "freeze", freeze_and_fork)
+    with rare_collection():
+        pass
+    assert statuses == [0]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tileops_core.arrival import define_operators
 from tileops_core.collector import rare_collection
+from tileops_core.lazily import lazily
 
 if TYPE_CHECKING:
     from tileops_core import backend, errors, interfaces, kernels, ops
@@ -65,21 +66,21 @@ _HOMES = {
 }
 
 
+_of_home, _ = lazily(__name__, _HOMES)
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that importing the package stays cheap."""
-    if name in _HOMES:
-        with rare_collection():
-            value = getattr(import_module(f"tileops_core.{_HOMES[name]}"), name)
-    elif name == "load_failures":
+    if name in __all__ and name not in _HOMES:
+        if name != "load_failures":
+            return import_module(f"tileops_core.{name}")
         value = import_module("tileops_core.backend.registry").REGISTRY.load_failures
-    elif name in __all__:
-        value = import_module(f"tileops_core.{name}")
     elif name == "__version__":
         from importlib.metadata import version
 
         value = version("tileops-core")
     else:
-        raise AttributeError(f"module 'tileops_core' has no attribute {name!r}")
+        return _of_home(name)
     globals()[name] = value
     return value
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
 _OPERATORS = "tileops_core.call.torch_operators"
+_BELOW = "tileops_core.call.torch_private"  # which it imports
 
 
 def define_operators() -> None:
@@ -65,9 +66,12 @@ class _Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         """Run torch, and leave no trace of having been here."""
-        if self._finder in sys.meta_path:
-            sys.meta_path.remove(self._finder)
+        # A new list: another thread that goes through the old one would pass over a finder.
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self._finder]
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        import_module(_OPERATORS)
+        # Where these are there, another thread is importing them and waits for torch, which this
+        # one holds; it goes on to define the operators.
+        if not any(name in sys.modules for name in (_OPERATORS, _BELOW)):
+            import_module(_OPERATORS)

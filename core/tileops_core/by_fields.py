@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import attrs
 
@@ -33,36 +33,46 @@ class ShownByFields:
 
 
 class EqualByFields(ShownByFields):
-    """Equal to another of exactly its class whose fields are equal; hashed by the same fields."""
+    """Equal to another of exactly its class whose fields are equal; hashed by the same fields.
+
+    What reads the fields is kept by the class itself, so that it goes when the class goes.
+    """
 
     __slots__ = ()
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        # Each class has its own, not its base's, which may have fewer fields. These are found at
+        # the first use: attrs adds them after the class statement.
+        cls._compared = _first_compared
+        cls._hashed = _first_hashed
 
     def __eq__(self, other: object) -> bool:
         cls = self.__class__
         if other.__class__ is not cls:
             return NotImplemented
-        read = _COMPARED.get(cls) or _compared(cls)
+        read = cls._compared
         return cast("bool", read(self) == read(other))
 
     def __hash__(self) -> int:
         cls = self.__class__
-        read = _HASHED.get(cls) or _hashed(cls)
-        return hash((cls, read(self)))
+        return hash((cls, cls._hashed(self)))
+
+    _compared: ClassVar[_Read]
+    _hashed: ClassVar[_Read]
 
 
-_COMPARED: dict[type, _Read] = {}
-_HASHED: dict[type, _Read] = {}
+def _first_compared(self: Any) -> Any:
+    cls = self.__class__
+    cls._compared = read = _reader([f.name for f in _fields(cls) if f.eq])
+    return read(self)
 
 
-def _compared(cls: type) -> _Read:
-    read = _COMPARED[cls] = _reader([f.name for f in _fields(cls) if f.eq])
-    return read
-
-
-def _hashed(cls: type) -> _Read:
+def _first_hashed(self: Any) -> Any:
+    cls = self.__class__
     hashed = [f.name for f in _fields(cls) if (f.eq if f.hash is None else f.hash)]
-    read = _HASHED[cls] = _reader(hashed)
-    return read
+    cls._hashed = read = _reader(hashed)
+    return read(self)
 
 
 def _fields(cls: type) -> tuple[attrs.Attribute[Any], ...]:

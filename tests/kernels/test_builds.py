@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import linecache
 import os
 import signal
 import sys
@@ -396,3 +397,65 @@ def test_a_build_that_ends_between_two_questions_is_not_repeated():
     builder.join(PATIENCE)
     assert len(looks) >= 2
     assert slow.count == 1
+
+
+class Interrupter:
+    """Interrupts a build at the n-th line after its builder was called.
+
+    Not at a ``with``: its line comes again at the end, between the block and the release of the
+    lock, where signals are not looked for.
+    """
+
+    def __init__(self, n):
+        self.n = n
+        self.armed = False
+        self.interrupted = False
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename != builds.__file__:
+            return None
+        if self.armed and event == "line" and not self.interrupted:
+            line = linecache.getline(builds.__file__, frame.f_lineno)
+            self.n -= not line.lstrip().startswith("with ")
+            if self.n == 0:
+                self.interrupted = True
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize("error", [None, OSError("no compiler")])
+def test_an_interrupt_at_any_line_leaves_nothing_and_nobody_waiting(error):
+    for n in range(1, 60):
+        table, slow, interrupter = BuildOnce(), Slow("value"), Interrupter(n)
+
+        def make(slow=slow, interrupter=interrupter):
+            slow()
+            interrupter.armed = True
+            if error is not None:
+                raise error
+            return slow.value
+
+        def ask(table=table, make=make, interrupter=interrupter):
+            sys.settrace(interrupter)
+            try:
+                return table.get("a", make)
+            finally:
+                sys.settrace(None)
+
+        def wait(table=table, slow=slow):
+            assert slow.started.wait(PATIENCE)
+            return table.get("a", lambda: "second")
+
+        def release(table=table, slow=slow):
+            assert slow.started.wait(PATIENCE)
+            until(lambda: table._running["a"].done is not None)
+            slow.let_go.set()
+
+        asked, waited, _ = in_threads(ask, wait, release)
+        assert waited in ("value", "second")
+        assert (table._running, builds._waiting) == ({}, {})
+        if not interrupter.interrupted:
+            assert asked is error or asked == "value"
+            return
+        assert isinstance(asked, KeyboardInterrupt)
+    raise AssertionError("no build has as many lines")

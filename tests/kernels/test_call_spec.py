@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import linecache
 import pickle
@@ -358,3 +359,25 @@ def test_an_unhashable_field_is_named(dims):
 def test_a_request_with_stated_facts_is_refused():
     with pytest.raises(TypeError, match=r"states facts of the device.*key_for"):
         check_request(RowsKernel, RowsCall(CPU, torch.float16, 3).stating(arch=90))
+
+
+def test_the_generated_lines_of_a_class_that_is_dropped_go():
+    class DroppedCall(CallSpec):
+        dtype: torch.dtype
+
+    filename = DroppedCall.__new__.__code__.co_filename
+    assert filename in linecache.cache
+    del DroppedCall
+    gc.collect()
+    assert filename not in linecache.cache
+
+
+def test_lines_that_somebody_else_has_put_there_stay():
+    class DroppedCall(CallSpec):
+        dtype: torch.dtype
+
+    filename = DroppedCall.__new__.__code__.co_filename
+    theirs = linecache.cache[filename] = (0, None, [], filename)
+    del DroppedCall
+    gc.collect()
+    assert linecache.cache.pop(filename) is theirs

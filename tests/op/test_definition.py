@@ -15,6 +15,7 @@ from call_support import faulty, good, op_class, served, small, target
 from tileops_core import Op
 from tileops_core.backend import KernelTypeRegistration, registered
 from tileops_core.errors import ManifestError, OpNotAvailableError
+from tileops_core.op import definition
 from tileops_core.ops import GELUFwdOp, RMSNormFwdOp
 
 
@@ -262,3 +263,25 @@ def test_an_op_defined_outside_of_the_library_behaves_like_one_of_its_own():
         assert torch.equal(op(small()), small() * 2)
         assert op.eval_roofline() == (12, 96)
         assert op.last_call.op == "ProbeFwdOp"
+
+
+def test_a_class_that_is_defined_again_is_found_when_it_is_complete(monkeypatch):
+    found = []
+
+    def install(cls, base, loaded):
+        found.append(definition.living_classes()["ProbeFwdOp"])
+        usual(cls, base, loaded)
+        found.append(definition.living_classes()["ProbeFwdOp"])
+
+    first, usual = op_class("ProbeFwdOp"), definition._install
+    monkeypatch.setattr(definition, "_install", install)
+    second = op_class("ProbeFwdOp")
+    assert found == [first, first]
+    assert definition.living_classes()["ProbeFwdOp"] is second
+
+
+def test_a_class_that_cannot_be_defined_takes_no_name():
+    first = op_class("ProbeFwdOp")
+    with pytest.raises(ManifestError):
+        op_class("ProbeFwdOp", spec={"family": "probe"})
+    assert definition.living_classes()["ProbeFwdOp"] is first

@@ -6,6 +6,7 @@ import inspect
 import io
 import linecache
 import pdb  # noqa: T100 - the debugger is what is tested
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
@@ -127,3 +128,26 @@ def test_threads_that_ask_at_once_get_one_function():
     late = LateSource(lambda: lines("def f():\n    pass"), "<tileops test of threads>")
     with ThreadPoolExecutor(8) as pool:
         assert len({*pool.map(lambda _: late["f"], range(64))}) == 1
+
+
+def test_a_thread_does_not_wait_for_another_that_compiles():
+    """A process that is forked meanwhile would wait for ever: nobody compiles there."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write():
+        if threading.current_thread() is thread:
+            begun.set()
+            assert go_on.wait(20)
+        return lines("def f():\n    return 1")
+
+    late, got = LateSource(write, "<tileops test of waiting>"), []
+    thread = threading.Thread(target=lambda: got.append(late["f"]), daemon=True)
+    other = threading.Thread(target=lambda: got.append(late["f"]), daemon=True)
+    thread.start()
+    assert begun.wait(20)
+    other.start()
+    other.join(2)
+    assert len(got) == 1
+    go_on.set()
+    thread.join(20)
+    assert got[0] is got[1]

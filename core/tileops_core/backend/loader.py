@@ -31,7 +31,7 @@ from tileops_core.backend.discovery import (
     normalized,
     skip_of,
 )
-from tileops_core.backend.registered import LOGGER, Backend
+from tileops_core.backend.registrations import LOGGER, Backend
 from tileops_core.by_fields import ShownByFields
 from tileops_core.errors import BackendError
 from tileops_core.suggest import did_you_mean

@@ -28,7 +28,7 @@ from tileops_core.backend.contract import (
 )
 from tileops_core.backend.discovery import CORE, Found
 from tileops_core.backend.loader import RUNTIME
-from tileops_core.backend.registered import (
+from tileops_core.backend.registrations import (
     Backend,
     Registered,
     RegisteredBuilder,

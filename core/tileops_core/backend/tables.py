@@ -16,7 +16,7 @@ from tileops_core.backend.contract import (
     TargetRegistration,
 )
 from tileops_core.backend.discovery import CORE
-from tileops_core.backend.registered import (
+from tileops_core.backend.registrations import (
     Backend,
     Registered,
     RegisteredBuilder,

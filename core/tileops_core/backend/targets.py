@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, final
 import attrs
 
 from tileops_core.backend import unavailable
-from tileops_core.backend.registered import RegisteredBuilder
+from tileops_core.backend.registrations import RegisteredBuilder
 from tileops_core.backend.registry import REGISTRY, Registry
 from tileops_core.by_fields import EqualByFields
 from tileops_core.errors import AmbiguousTargetError

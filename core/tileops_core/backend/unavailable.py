@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tileops_core.backend.contract import in_a_line, is_builtin
 from tileops_core.backend.device_types import unknown_to_torch
 from tileops_core.backend.discovery import CORE
-from tileops_core.backend.registered import Backend, RegisteredKernelType
+from tileops_core.backend.registrations import Backend, RegisteredKernelType
 from tileops_core.errors import OpNotAvailableError, UnknownTargetError
 from tileops_core.suggest import did_you_mean, listed
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
-from tileops_core.backend.registered import RegisteredBuilder
+from tileops_core.backend.registrations import RegisteredBuilder
 from tileops_core.backend.targets import Builtin
 from tileops_core.by_fields import ShownByFields
 from tileops_core.call.frames import around

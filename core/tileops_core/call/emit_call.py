@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from types import FunctionType
 
 import attrs
 import torch
 
 from tileops_core.by_fields import ShownByFields
+from tileops_core.cached import cached_property
 from tileops_core.call import checking, grad, inside, pipeline, torch_private
 from tileops_core.call.emit_operator import Hosts, OperatorEmitter
 from tileops_core.call.torch_operators import Bound

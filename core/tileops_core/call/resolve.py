@@ -13,7 +13,7 @@ import attrs
 import torch
 
 from tileops_core.backend.order import backend_order
-from tileops_core.backend.registered import RegisteredBuilder
+from tileops_core.backend.registrations import RegisteredBuilder
 from tileops_core.backend.targets import Selection, select_target
 from tileops_core.by_fields import ShownByFields
 from tileops_core.call import logs

@@ -277,7 +277,8 @@ def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
 
 def _define_packaged() -> None:
     """Define the library's operators, which are generated from the manifest."""
-    data = pkgutil.get_data("tileops_core.ops", "_operators.json")
+    # Of the library's package, which is being imported; tileops_core.ops another thread may hold.
+    data = pkgutil.get_data("tileops_core", "ops/_operators.json")
     assert data is not None
     packaged = json.loads(data)
     for op, schemas in packaged["schemas"].items():

@@ -21,7 +21,7 @@ from tileops_core.backend.contract import (
     in_a_line,
 )
 from tileops_core.backend.device_types import unknown_to_torch
-from tileops_core.backend.registered import Backend
+from tileops_core.backend.registrations import Backend
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.cli.output import Page, json_option, print_json
 from tileops_core.cli.survey import Survey

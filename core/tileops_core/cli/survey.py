@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import cached_property
 from typing import Any
 
 import attrs
@@ -13,9 +12,10 @@ import torch
 from tileops_core import ops
 from tileops_core.backend.contract import LoadFailure, ManifestPath
 from tileops_core.backend.loader import failure_of
-from tileops_core.backend.registered import Backend, Registered, RegisteredDiagnostic
+from tileops_core.backend.registrations import Backend, Registered, RegisteredDiagnostic
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, select_target
+from tileops_core.cached import cached_property
 from tileops_core.errors import (
     AmbiguousTargetError,
     BackendError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 
 import attrs
@@ -12,9 +12,10 @@ import torch
 
 from tileops_core import ops
 from tileops_core.backend.contract import ManifestPath
-from tileops_core.backend.registered import Registered
+from tileops_core.backend.registrations import Registered
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import select_target
+from tileops_core.cached import cached_property
 from tileops_core.conformance.checks import SLOW, Check, checks_of
 from tileops_core.conformance.kinds import kind_of
 from tileops_core.conformance.outcomes import (

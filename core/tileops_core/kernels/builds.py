@@ -32,11 +32,39 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class _Build:
-    """One build in progress: whose it is, its value, and an event for those who wait for it.
+class _Signal:
+    """An event that an interrupt cannot break, as it can those of ``threading``.
 
-    The event is made by the first who waits: nearly always nobody does, and to make one takes as
-    long as to look a kernel up.
+    Those hold a lock of their own for some instructions of Python. Who is interrupted there leaves
+    it locked, and the next who sets them waits for it.
+    """
+
+    __slots__ = ("_is_set", "_locks")
+
+    def __init__(self) -> None:
+        self._locks: list[threading.Lock] = []
+        self._is_set = False
+
+    def wait(self) -> None:
+        """Wait until it is set."""
+        lock = threading.Lock()
+        lock.acquire()
+        self._locks.append(lock)
+        if not self._is_set:  # asked behind the append: who sets it does the two in the other order
+            lock.acquire()
+
+    def set(self) -> None:
+        """Wake everybody up; may be done again where it was interrupted."""
+        self._is_set = True
+        for lock in self._locks:
+            if lock.locked():
+                lock.release()
+
+
+class _Build:
+    """One build in progress: whose it is, its value, and a signal for those who wait for it.
+
+    The signal is made by the first who waits: nearly always nobody does.
     """
 
     __slots__ = ("done", "ended", "key", "owner", "process", "value")
@@ -46,7 +74,7 @@ class _Build:
         self.owner = threading.get_ident()
         self.process = os.getpid()
         self.ended = False
-        self.done: threading.Event | None = None
+        self.done: _Signal | None = None
         self.value = _MISSING
 
     @property
@@ -106,41 +134,51 @@ class BuildOnce(Generic[_Value]):
     def _miss(self, key: Hashable, make: Callable[[], _Value]) -> _Value:
         while True:
             mine = _Build(key)
+            gone = False
             try:
-                with _guard:
-                    # In this order: a build publishes before it ends, so one that has ended by
-                    # the first question is found by the second.
-                    other = self._running.get(key)
-                    running = other is not None and other.running
-                    # One look-up: a weakly held value may be gone by a second one.
-                    found: _Value = self._built.get(key, _MISSING)
-                    if found is not _MISSING:
-                        return found
-                    if other is None or not running:
-                        self._running[key] = mine
-                        other = None
-                    else:
-                        _refuse_cycle(other)
-                        _waiting[mine.owner] = other
-                        done = other.done = other.done or threading.Event()
-                if other is None:
-                    value = make()
-                    mine.value = self._built[key] = value
-                    return value
-                done.wait()
-                if other.value is not _MISSING:
-                    return cast(_Value, other.value)
+                try:
+                    with _guard:
+                        # In this order: a build publishes before it ends, so one that has ended by
+                        # the first question is found by the second.
+                        other = self._running.get(key)
+                        running = other is not None and other.running
+                        # One look-up: a weakly held value may be gone by a second one.
+                        found: _Value = self._built.get(key, _MISSING)
+                        if found is not _MISSING:
+                            return found
+                        if other is None or not running:
+                            self._running[key] = mine
+                            other = None
+                        else:
+                            _refuse_cycle(other)
+                            _waiting[mine.owner] = other
+                            done = other.done = other.done or _Signal()
+                    if other is None:
+                        value = make()
+                        mine.value = self._built[key] = value
+                        return value
+                    done.wait()
+                    if other.value is not _MISSING:
+                        return cast(_Value, other.value)
+                finally:
+                    # One place undoes all of it, so that an interrupt anywhere leaves nothing.
+                    self._end(mine)
+                    gone = True
             finally:
-                # One place undoes all of it, so that an interrupt anywhere above leaves nothing.
-                mine.ended = True
-                with _guard:
-                    if mine.done is not None:
-                        mine.done.set()
-                    _waiting.pop(mine.owner, None)
-                    if self._running.get(key) is mine:
-                        del self._running[key]
-                        if not self._running:
-                            self._running.clear()  # gives the memory of a once full table back
+                if not gone:  # it came right here, and a second time would be another interrupt
+                    self._end(mine)
+
+    def _end(self, mine: _Build) -> None:
+        """Leave nothing of a build or of a wait; may be done again if it was interrupted."""
+        mine.ended = True
+        with _guard:
+            if mine.done is not None:
+                mine.done.set()
+            _waiting.pop(mine.owner, None)
+            if self._running.get(mine.key) is mine:
+                del self._running[mine.key]
+                if not self._running:
+                    self._running.clear()  # gives the memory of a once full table back
 
 
 def _refuse_cycle(wanted: _Build) -> None:

@@ -7,6 +7,7 @@ import itertools
 import keyword
 import linecache
 import re
+import weakref
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -334,12 +335,19 @@ def _constructor(
     filename = f"<tileops call spec {cls.__module__}.{cls.__qualname__} {next(_serial)}>"
     exec(compile(source, filename, "exec"), namespace)
     # Registered, so that tracebacks and debuggers show the generated lines.
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    entry = linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    weakref.finalize(cls, _forget_lines, filename, entry).atexit = False
     made: Callable[..., Any] = namespace["__new__"]
     made.__qualname__ = f"{cls.__qualname__}.__new__"
     made.__module__ = cls.__module__
     made.__annotations__ = dict(annotations)
     return made
+
+
+def _forget_lines(filename: str, entry: object) -> None:
+    """The lines of a class that is gone, unless somebody has cleared or filled the cache since."""
+    if linecache.cache.get(filename) is entry:
+        linecache.cache.pop(filename, None)
 
 
 def _is_class_variable(annotation: object) -> bool:

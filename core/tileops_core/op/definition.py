@@ -48,15 +48,20 @@ def define(cls: Any, base: Any) -> None:
                 f"{type(spec).__name__}"
             )
         loaded = load_spec_from(spec, name)
-        _claim(cls)
+        _check_name(cls)
         _install(cls, base, loaded)
     elif family_of(name) is not None:
-        _claim(cls)
+        _check_name(cls)
         try:
             _install(cls, base, load_spec(name))
         except ManifestError as error:
             cls.__init__ = _refusal(error)
+    else:  # no op, but maybe the base of some
+        _keep_form(cls, base)
+        return
     _keep_form(cls, base)
+    # Last: threads that run graphs find it from here on, and need all of it.
+    _publish(cls)
 
 
 def _refusal(error: ManifestError) -> Any:
@@ -100,8 +105,15 @@ def _keep_form(cls: Any, base: type) -> None:
             return
 
 
-def _claim(cls: type) -> None:
-    """Take an op's name. A module that runs again takes its own name over.
+def _publish(cls: type) -> None:
+    """Take the op's name. A module that runs again takes its own name over."""
+    _CLASSES[cls.__name__] = cls
+    # Whoever had the name before may be gone, and hosts of theirs be left.
+    hosts.forget_op(cls.__name__)
+
+
+def _check_name(cls: type) -> None:
+    """Refuse a name that another class has.
 
     The library's own ops have theirs whether they are imported yet or not: else whoever came
     first would decide, and could break the import of a whole family.
@@ -119,9 +131,6 @@ def _claim(cls: type) -> None:
             "an op's name means one thing in a process, so rename one, or add a backend for the "
             "op instead of a second class"
         )
-    # Whoever had the name before may be gone, and hosts of theirs be left.
-    hosts.forget_op(name)
-    _CLASSES[name] = cls
 
 
 def installed_for(cls: Any, plan: Plan) -> Installed:

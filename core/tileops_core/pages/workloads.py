@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+from tileops_core.cached import cached_property
 from tileops_core.pages.markdown import code, escaped, table
 from tileops_core.pages.quantities import engineering, numbers, shape
 from tileops_core.plan.build import build_plan

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from importlib import import_module
 from pickle import PicklingError
 from typing import Any, TypeAlias
@@ -13,6 +12,7 @@ import attrs
 import torch
 
 from tileops_core.by_fields import ShownByFields
+from tileops_core.cached import cached_property
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.params import normalize
 from tileops_core.signature.model import Signature

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
@@ -43,6 +42,10 @@ class SourceWriter:
 class LateSource:
     """Source that is written and compiled when one of its functions is first asked for.
 
+    There is no lock: one that is held while code is compiled would be held for good in a process
+    that is forked meanwhile. Threads that ask together may each compile; they all get the functions
+    of the one that was ready first.
+
     Args:
         write: writes it.
         filename: its name in :mod:`linecache`.
@@ -51,15 +54,15 @@ class LateSource:
     def __init__(self, write: Callable[[], SourceWriter], filename: str) -> None:
         self._write = write
         self._filename = filename
-        self._functions: dict[str, FunctionType] = {}
-        self._lock = threading.RLock()  # a finalizer that runs meanwhile may call an op
+        self._compiled: dict[str, dict[str, FunctionType]] = {}
 
     def __getitem__(self, name: str) -> FunctionType:
         """One of its functions, the same one each time."""
-        with self._lock:
-            if not self._functions:
-                self._functions = compile_source(self._write(), self._filename)
-            return self._functions[name]
+        functions = self._compiled.get("functions")
+        if functions is None:
+            made = compile_source(self._write(), self._filename)
+            functions = self._compiled.setdefault("functions", made)
+        return functions[name]
 
     def text(self) -> str:
         """The whole source."""

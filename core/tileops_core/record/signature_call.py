@@ -9,7 +9,6 @@ describe others (metadata), each call has a record of its own, which refers to t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -17,6 +16,7 @@ import attrs
 import torch
 
 from tileops_core.by_fields import EqualByFields
+from tileops_core.cached import cached_property
 from tileops_core.errors import TileOpsError
 from tileops_core.plan.model import Facts, OutputFacts, Plan, Statics
 from tileops_core.record.cost import cost_by, cost_of

@@ -7,17 +7,21 @@ the docstrings of the functions, ``[rows, columns]`` after the arguments' names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from tileops_core.signature.generators.attention import ATTENTION
-from tileops_core.signature.generators.model import Generator, Nested
-from tileops_core.signature.generators.moe import MOE
-from tileops_core.signature.generators.sequences import SEQUENCES
+from tileops_core.lazily import lazily
+
+if TYPE_CHECKING:
+    from tileops_core.signature.generators.model import Generator, Nested
+    from tileops_core.signature.generators.table import GENERATORS
 
 __all__ = ["GENERATORS", "Generator", "Nested"]
 
-GENERATORS: Mapping[str, Generator] = MappingProxyType(
-    {item.name: item for item in (*SEQUENCES, *ATTENTION, *MOE)}
-)
-"""Every generator by its name."""
+_HOMES = {
+    "GENERATORS": "signature.generators.table",
+    "Generator": "signature.generators.model",
+    "Nested": "signature.generators.model",
+}
+
+if not TYPE_CHECKING:  # or a checker would take every name for one that is there
+    __getattr__, __dir__ = lazily(__name__, _HOMES)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from tileops_core.signature.primitives.core import CORE, bytes_of
-from tileops_core.signature.primitives.families import FAMILY
-from tileops_core.signature.primitives.model import (
-    Argument,
-    Primitive,
-    PrimitiveError,
-    joined_number,
-    usage,
-)
-from tileops_core.signature.primitives.shapes import SHAPES
+from tileops_core.lazily import lazily
+
+if TYPE_CHECKING:
+    from tileops_core.signature.primitives.core import bytes_of
+    from tileops_core.signature.primitives.model import (
+        Argument,
+        Primitive,
+        PrimitiveError,
+        joined_number,
+        usage,
+    )
+    from tileops_core.signature.primitives.table import PRIMITIVES
 
 __all__ = [
     "PRIMITIVES",
@@ -26,7 +27,15 @@ __all__ = [
     "usage",
 ]
 
-PRIMITIVES: Mapping[str, Primitive] = MappingProxyType(
-    {p.name: p for p in (*SHAPES, *CORE, *FAMILY)}
-)
-"""Every primitive by its name."""
+_HOMES = {
+    "PRIMITIVES": "signature.primitives.table",
+    "Argument": "signature.primitives.model",
+    "Primitive": "signature.primitives.model",
+    "PrimitiveError": "signature.primitives.model",
+    "bytes_of": "signature.primitives.core",
+    "joined_number": "signature.primitives.model",
+    "usage": "signature.primitives.model",
+}
+
+if not TYPE_CHECKING:  # or a checker would take every name for one that is there
+    __getattr__, __dir__ = lazily(__name__, _HOMES)
