@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from typing_extensions import Self
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 _Value = TypeVar("_Value")
 
