@@ -172,7 +172,8 @@ def test_a_level_that_is_none_is_one_line_that_names_the_levels(
 
 
 def test_a_level_that_is_none_changes_nothing_else_even_where_warnings_are_errors():
-    done = python("import tileops_core.op", PYTHONWARNINGS="error", TILEOPS_LOG="loud")
+    code = "from tileops_core.op import Op"
+    done = python(code, PYTHONWARNINGS="error", TILEOPS_LOG="loud")
     assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
 
 
