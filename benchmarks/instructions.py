@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import torch
@@ -22,7 +21,7 @@ from benchmarks.timing import Block, block_of
 
 SECTION = Section("Instructions of a call")
 LOOPS = 200
-"""Calls that are counted. The rows of two runs differ by less than one in a hundred."""
+"""Calls that are counted. What the interpreter does once in many calls may fall among them."""
 
 
 def beyond(
@@ -51,16 +50,12 @@ for _number, _op in enumerate(NULL_KERNELS, 1):
     )(_null(_op))
 
 
-def _rms_norm(library: Library, context: AbstractContextManager[object]) -> float:
-    x, weight = tensors_for("RMSNormFwdOp")
-    op = new(library, "RMSNormFwdOp", TARGET)
-    with context:
-        return beyond(op, KERNELS["RMSNormFwdOp"], (x, torch.nn.Parameter(weight)))
-
-
 @SECTION.add("count_parameter", "RMSNorm, nn.Parameter weight, no_grad", "", None, summed=False)
 def _parameter(library: Library, effort: Effort) -> float:
-    return _rms_norm(library, torch.no_grad())
+    x, weight = tensors_for("RMSNormFwdOp")
+    op = new(library, "RMSNormFwdOp", TARGET)
+    with torch.no_grad():
+        return beyond(op, KERNELS["RMSNormFwdOp"], (x, torch.nn.Parameter(weight)))
 
 
 @SECTION.add(
