@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import linecache
 import subprocess
@@ -134,6 +135,16 @@ def test_one_name_means_one_thing_in_a_process():
     with pytest.raises(TypeError, match=r"ProbeFwdOp is defined twice.*call_support.*elsewhere"):
         type("ProbeFwdOp", (Op,), {"spec": PROBE, "__module__": "elsewhere"})
     assert kept is not None
+
+
+def test_a_name_is_free_again_when_nobody_holds_its_class():
+    """CMP-14: whether the collector has come by must not decide. An old class waits long for it."""
+    dropped = op_class("ProbeFwdOp")
+    gc.collect()
+    assert dropped.__module__ != "elsewhere"
+    del dropped
+    second = type("ProbeFwdOp", (Op,), {"spec": PROBE, "__module__": "elsewhere"})
+    assert definition.held_classes(["ProbeFwdOp", "NobodysFwdOp"]) == {"ProbeFwdOp": second}
 
 
 def test_a_name_of_the_librarys_ops_is_taken_before_their_family_is_imported():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
+from call_support import op_class
 
 from tileops_core.backend import registered
 from tileops_core.backend.contract import ManifestPath
@@ -34,6 +37,15 @@ def test_a_class_that_is_due_and_was_not_looked_for_is_noted_with_how_to_have_it
     assert note.startswith(f"no class was checked of {OP}, because nobody installed the file")
     assert "tileops_manifest_paths" in note
     assert "spec" in note
+
+
+def test_a_class_that_was_dropped_is_not_looked_for(path):
+    """Even if the collector has not come by since: it seldom looks through what is old."""
+    dropped = op_class(OP)
+    gc.collect()
+    del dropped
+    (note,) = notes(validate(path))
+    assert note.startswith(f"no class was checked of {OP}")
 
 
 def test_nothing_is_noted_of_an_op_that_needs_no_class(path):

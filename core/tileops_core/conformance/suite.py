@@ -31,7 +31,7 @@ from tileops_core.conformance.outcomes import (
 from tileops_core.conformance.served import Served, described
 from tileops_core.errors import ManifestError, OpNotAvailableError, TileOpsError
 from tileops_core.op import Op
-from tileops_core.op.definition import installed_for, living_classes
+from tileops_core.op.definition import held_classes, installed_for, living_classes
 from tileops_core.ops._index import OPS
 from tileops_core.spec import catalogue
 from tileops_core.spec.text_files import UnreadableFileError, read_text
@@ -117,7 +117,7 @@ class Suite:
                 found |= {op: file.load(op).family for op in file.ops}
             except (UnreadableFileError, ManifestError):
                 continue  # `tileops doctor` and `tileops validate` say what is wrong with it
-        for name, op_class in {**living_classes(), **self._imported}.items():
+        for name, op_class in {**held_classes(living_classes()), **self._imported}.items():
             plan = getattr(op_class, "_plan", None)
             if plan is not None:
                 found.setdefault(name, plan.signature.family)

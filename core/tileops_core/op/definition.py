@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -119,8 +120,7 @@ def _check_name(cls: type) -> None:
     first would decide, and could break the import of a whole family.
     """
     name, holder = cls.__name__, None
-    other = _CLASSES.get(name)
-    if other is not None and other.__module__ != cls.__module__:
+    if _other_module(name, cls) and (other := held_classes([name]).get(name)) is not None:
         holder = f"{other.__module__}.{other.__qualname__}"
     elif status_of(name) == "implemented":
         home = f"tileops_core.ops.{family_of(name)}"
@@ -131,6 +131,12 @@ def _check_name(cls: type) -> None:
             "an op's name means one thing in a process, so rename one, or add a backend for the "
             "op instead of a second class"
         )
+
+
+def _other_module(name: str, cls: type) -> bool:
+    """Whether the class that has the name is another module's. Keeps no hold of it."""
+    other = _CLASSES.get(name)
+    return other is not None and other.__module__ != cls.__module__
 
 
 def installed_for(cls: Any, plan: Plan) -> Installed:
@@ -157,8 +163,20 @@ def installed_for(cls: Any, plan: Plan) -> Installed:
 
 
 def living_classes() -> dict[str, type]:
-    """The op classes of this process that somebody still holds, by name."""
+    """The op classes of this process, by name; dropped ones too, until the collector finds them."""
     return dict(_CLASSES)
+
+
+def held_classes(ops: Collection[str]) -> dict[str, type]:
+    """Those classes of some ops that somebody holds, by name.
+
+    A class refers to itself, so one that was dropped stays until the collector finds it. Where
+    there is any class to tell of, the collector is run first, over everything.
+    """
+    if not any(op in _CLASSES for op in ops):
+        return {}
+    gc.collect()
+    return {op: cls for op in ops if (cls := _CLASSES.get(op)) is not None}
 
 
 def _class_of(op: str) -> Any:

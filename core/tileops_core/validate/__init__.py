@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -68,12 +68,13 @@ def _find(sources: list[Source] | None, code: bool, progress: Progress | None) -
             files.add(Path(source))
     counts, findings = files.counts, list(files.findings)
     notes = files.notes
-    known = known_ops() | {entry.spec.op for entry in files.entries} | _living().keys()
+    held = _held(_of_others(files.entries))
+    known = known_ops() | {entry.spec.op for entry in files.entries} | held.keys()
     for number, item in enumerate(files.entries):
         if progress is not None:
             progress(number, len(files.entries), item.spec.op)
         try:
-            findings += _of_entry(item, code, counts, notes)
+            findings += _of_entry(item, held, code, counts, notes)
         except Exception as error:
             findings.append(_of_library(item.spec, error))
         for problem in unknown_stages(item.spec, known):
@@ -82,7 +83,7 @@ def _find(sources: list[Source] | None, code: bool, progress: Progress | None) -
             else:  # a backend may know the op, and none was loaded
                 notes.append(f"{item.spec.op}: {problem.message}, unless a backend has it")
     if code:
-        notes += _not_run(files.entries)
+        notes += _not_run(files.entries, held)
     if sources is None:
         notes += _unloaded()
     return Report(in_order(findings), counts, tuple(notes))
@@ -94,7 +95,19 @@ def _add_class(files: Files, cls: Any) -> None:
     files.add_class(cls.spec, load_spec_from(cls.spec, cls.__name__))
 
 
-def _not_run(entries: Iterable[Entry]) -> Iterator[str]:
+def _of_others(entries: Iterable[Entry]) -> Iterator[str]:
+    """The ops whose classes the library does not have, if anybody does: of entries, and stages."""
+    own = known_ops()
+    for entry in entries:
+        if entry.home is not Home.LIBRARY:
+            yield entry.spec.op
+        composition = entry.spec.composition
+        for stage in composition.stages if composition is not None else ():
+            if stage.op.value not in own:
+                yield stage.op.value
+
+
+def _not_run(entries: Iterable[Entry], held: Collection[str]) -> Iterator[str]:
     """What of the code behind entries was not looked at, and why."""
     for entry in entries:
         roofline = entry.spec.roofline
@@ -106,7 +119,7 @@ def _not_run(entries: Iterable[Entry]) -> Iterator[str]:
     missing: dict[Home, list[str]] = {}
     for entry in entries:
         own = entry.home is Home.LIBRARY
-        if entry.spec.status == "implemented" and not own and entry.spec.op not in _living():
+        if entry.spec.status == "implemented" and not own and entry.spec.op not in held:
             missing.setdefault(entry.home, []).append(entry.spec.op)
     for home, ops in missing.items():
         first = ", ".join(ops[:_SHOWN]) + (f" and {len(ops) - _SHOWN} more" * (len(ops) > _SHOWN))
@@ -121,7 +134,9 @@ _WHY_NO_CLASS = {
 }
 
 
-def _of_entry(entry: Entry, code: bool, counts: Counts, notes: list[str]) -> list[Finding]:
+def _of_entry(
+    entry: Entry, held: Mapping[str, type], code: bool, counts: Counts, notes: list[str]
+) -> list[Finding]:
     checked = check_entry(entry.spec, entry.types)
     counts.add(checked.counts)
     notes += checked.notes
@@ -132,6 +147,7 @@ def _of_entry(entry: Entry, code: bool, counts: Counts, notes: list[str]) -> lis
         problems += check_code(
             checked,
             own=entry.home is Home.LIBRARY,
+            op_class=held.get(entry.spec.op),
             installed=entry.home is not Home.FILE,
             counts=counts,
         )
@@ -189,10 +205,10 @@ def _registry() -> Any:
     return REGISTRY
 
 
-def _living() -> dict[str, type]:
-    """The op classes of this process; none where nothing imported what they are made of."""
+def _held(ops: Iterable[str]) -> dict[str, type]:
+    """The classes of some ops that are in use; none before anything imported what makes them."""
     module = sys.modules.get("tileops_core.op.definition")
-    return module.living_classes() if module is not None else {}
+    return module.held_classes(set(ops)) if module is not None else {}
 
 
 def _installed(code: bool) -> list[Source]:
@@ -200,14 +216,15 @@ def _installed(code: bool) -> list[Source]:
     registry = _registry()
     found: list[Source] = [_own_manifest(), *registry.manifest_paths()]
     if code:
-        import tileops_core.op  # noqa: F401  (what backends' classes are made of)
+        from tileops_core.op.definition import living_classes
 
         packages = {_package(b.entry_point) for b in registry.backends() if b.entry_point}
-        found += [
-            cls
-            for cls in _living().values()
+        theirs = (
+            op
+            for op, cls in living_classes().items()
             if "spec" in cls.__dict__ and _package(cls.__module__) in packages
-        ]
+        )
+        found += _held(theirs).values()
     return found
 
 

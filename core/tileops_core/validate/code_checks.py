@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tileops_core.op import Op
-from tileops_core.op.definition import living_classes
 from tileops_core.op.parameters import default_of
 from tileops_core.signature.kinds import AdtKind, OpaqueKind
 from tileops_core.signature.model import REQUIRED, Param, Signature
@@ -23,13 +22,15 @@ from tileops_core.validate.report import Counts
 _EMPTY = inspect.Parameter.empty
 
 
-def check_code(checked: Checked, *, own: bool, installed: bool, counts: Counts) -> Problems:
+def check_code(
+    checked: Checked, *, own: bool, op_class: Any = None, installed: bool, counts: Counts
+) -> Problems:
     """Check the code behind an entry.
 
     Args:
         checked: The entry after its static checks; nothing is said of one that cannot be built.
-        own: Whether it is the library's own, whose class a module of ``ops`` exports; of others a
-            class is checked when it is there.
+        own: Whether it is the library's own, whose class a module of ``ops`` exports.
+        op_class: The class of one that is not, None where there is none.
         installed: Whether it came with a distribution, whose code may be run.
         counts: Classes looked at are added here.
     """
@@ -44,7 +45,7 @@ def check_code(checked: Checked, *, own: bool, installed: bool, counts: Counts) 
     _check_shared_types(signature, problems, installed=installed)
     if signature.status != "implemented":
         return problems
-    cls = _exported(signature, problems) if own else living_classes().get(signature.op)
+    cls = _exported(signature, problems) if own else op_class
     if isinstance(cls, type) and issubclass(cls, Op):
         counts.classes += 1
         _ClassChecker(cls, signature, problems).check()
