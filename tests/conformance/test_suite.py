@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
+from call_support import op_class
 
 from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
 from tileops_core.backend.contract import KernelTypeRegistration
@@ -187,6 +190,15 @@ def test_a_builder_of_another_target_is_none_of_its_business(target):
         # Named, because composite classes of other tests, which hold a ReLU, may live still.
         asked = Request(name, ops=("ReLUFwdOp", "TanhFwdOp"))
         assert {c.op for c in Suite(asked).checks()} == {"ReLUFwdOp"}
+
+
+def test_a_class_that_was_dropped_is_none_of_its_business():
+    """Even if the collector has not come by since: it seldom looks through what is old."""
+    dropped = op_class("ProbeFwdOp")
+    gc.collect()
+    assert "ProbeFwdOp" in Suite(Request("reference")).known
+    del dropped
+    assert "ProbeFwdOp" not in Suite(Request("reference")).known
 
 
 def test_a_composite_is_checked_where_the_target_serves_its_sub_ops() -> None:

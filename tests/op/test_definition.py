@@ -147,6 +147,16 @@ def test_a_name_is_free_again_when_nobody_holds_its_class():
     assert definition.held_classes(["ProbeFwdOp", "NobodysFwdOp"]) == {"ProbeFwdOp": second}
 
 
+def test_the_classes_that_somebody_holds_are_told_without_those_that_were_dropped():
+    dropped = op_class("ProbeFwdOp")
+    gc.collect()
+    assert "ProbeFwdOp" in definition.living_classes()
+    del dropped
+    held = definition.held_classes()
+    assert "ProbeFwdOp" not in held
+    assert held["GELUFwdOp"] is GELUFwdOp
+
+
 def test_a_name_of_the_librarys_ops_is_taken_before_their_family_is_imported():
     """CMP-14: else the import of the family would be what fails."""
     program = """

@@ -117,7 +117,7 @@ class Suite:
                 found |= {op: file.load(op).family for op in file.ops}
             except (UnreadableFileError, ManifestError):
                 continue  # `tileops doctor` and `tileops validate` say what is wrong with it
-        for name, op_class in {**held_classes(living_classes()), **self._imported}.items():
+        for name, op_class in {**held_classes(), **self._imported}.items():
             plan = getattr(op_class, "_plan", None)
             if plan is not None:
                 found.setdefault(name, plan.signature.family)

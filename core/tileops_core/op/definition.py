@@ -167,12 +167,18 @@ def living_classes() -> dict[str, type]:
     return dict(_CLASSES)
 
 
-def held_classes(ops: Collection[str]) -> dict[str, type]:
-    """Those classes of some ops that somebody holds, by name.
+def held_classes(ops: Collection[str] | None = None) -> dict[str, type]:
+    """Those classes of some ops that somebody holds, by name; of all ops where none are named.
 
     A class refers to itself, so one that was dropped stays until the collector finds it. Where
     there is any class to tell of, the collector is run first, over everything.
+
+    Args:
+        ops: names alone. What refers to the classes too, as :func:`living_classes` does, would
+            hold them meanwhile.
     """
+    if ops is None:  # copied in one step, so that other threads may define classes meanwhile
+        ops = [ref.key for ref in _CLASSES.valuerefs()]
     if not any(op in _CLASSES for op in ops):
         return {}
     gc.collect()
