@@ -8,6 +8,17 @@ from tileops_core.op import Op
 from tileops_core.validate import Report, validate
 from tileops_core.validate.examples import OP, entry_text
 
+STATED = {
+    "family": "probe",
+    "status": "spec-only",
+    "signature": {
+        "forall": {"M": "Dim"},
+        "inputs": {"x": {"dtype": "float16", "shape": "[M]"}},
+        "outputs": {"y": {"dtype": "float16", "shape": "[M]"}},
+    },
+    "workloads": [{"label": "one", "M": 1}],
+}
+
 
 @pytest.fixture
 def staged(tmp_path):
@@ -41,18 +52,14 @@ def test_a_stage_that_neither_the_files_nor_what_is_installed_has_is_a_finding(s
 
 
 def test_a_stage_may_be_an_op_whose_class_states_its_entry(staged):
-    entry = {
-        "family": "probe",
-        "status": "spec-only",
-        "signature": {
-            "forall": {"M": "Dim"},
-            "inputs": {"x": {"dtype": "float16", "shape": "[M]"}},
-            "outputs": {"y": {"dtype": "float16", "shape": "[M]"}},
-        },
-        "workloads": [{"label": "one", "M": 1}],
-    }
-    held = type("StatedFwdOp", (Op,), {"spec": entry})
+    held = type("StatedFwdOp", (Op,), {"spec": STATED})
     assert list(staged(held.__name__)) == []
+
+
+def test_a_misspelled_stage_may_be_meant_for_an_op_whose_class_states_its_entry(staged):
+    held = type("StatedFwdOp", (Op,), {"spec": STATED})
+    (finding,) = staged("StatdFwdOp")
+    assert finding.message.endswith(f"(did you mean {held.__name__!r}?)")
 
 
 def test_without_code_a_stage_that_a_backend_may_have_is_a_note(staged):

@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -96,7 +96,10 @@ def _add_class(files: Files, cls: Any) -> None:
 
 
 def _of_others(entries: Iterable[Entry]) -> Iterator[str]:
-    """The ops whose classes the library does not have, if anybody does: of entries, and stages."""
+    """The ops whose classes the library does not have, if anybody does: of entries, and stages.
+
+    A stage that may be misspelled is compared with all of them.
+    """
     own = known_ops()
     for entry in entries:
         if entry.home is not Home.LIBRARY:
@@ -104,7 +107,8 @@ def _of_others(entries: Iterable[Entry]) -> Iterator[str]:
         composition = entry.spec.composition
         for stage in composition.stages if composition is not None else ():
             if stage.op.value not in own:
-                yield stage.op.value
+                yield from _living() - own
+                break
 
 
 def _not_run(entries: Iterable[Entry], held: Collection[str]) -> Iterator[str]:
@@ -203,6 +207,12 @@ def _registry() -> Any:
     from tileops_core.backend.registry import REGISTRY
 
     return REGISTRY
+
+
+def _living() -> Set[str]:
+    """The names of the ops that have classes, in use or dropped."""
+    module = sys.modules.get("tileops_core.op.definition")
+    return set(module.living_classes()) if module is not None else set()
 
 
 def _held(ops: Iterable[str]) -> dict[str, type]:
