@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -224,6 +225,40 @@ def test_checks_end_with_an_exception_too():
         raise ValueError("inside")
     assert checking.WATCHING == []
     assert checking.active() == checking.Checks()
+
+
+def test_checks_end_in_any_order():
+    """Those of an event loop's tasks do."""
+    first, second = checks(purity=True), checks(metadata=True)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert checking.active() == checking.Checks(metadata=True)
+    second.__exit__(None, None, None)
+    assert checking.active() == checking.Checks()
+    assert checking.WATCHING == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_checks_for_its_own_thread_only():
+    """What other threads of the parent checked keeps no call of the child from its route."""
+    ready, leave = threading.Event(), threading.Event()
+
+    def other():
+        with checks(purity=True):
+            ready.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert ready.wait(30)
+    with checks(purity=True):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if set(checking.WATCHING) == {threading.get_ident()} else 1)
+    leave.set()
+    thread.join(30)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_metadata_checks_alone_leave_calls_right():
