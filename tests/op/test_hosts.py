@@ -14,7 +14,7 @@ from graphs import fresh, graphs, shared_graphs, whole  # noqa: F401
 
 from tileops_core.errors import StaleGraphError
 from tileops_core.op import definition, hosts
-from tileops_core.ops import AddFwdOp, GEMMFwdOp, RMSNormFwdOp
+from tileops_core.ops import AddFwdOp, GEMMFwdOp, ReLUFwdOp, RMSNormFwdOp
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 norm = torch.ops.tileops_core.rms_norm_fwd
@@ -350,3 +350,50 @@ def test_a_new_class_has_no_host_made_after_an_instance_of_its_namesake():
         assert new._key == old._key
         whole(new)(small())
         assert type(hosts.known_host(new._key)) is type(new)
+
+
+class Shifted(ReLUFwdOp):
+    """Computes something else than the op does."""
+
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+class Same(ReLUFwdOp):
+    """Computes what the op does."""
+
+    def twice(self, x):
+        return self(self(x))
+
+
+@pytest.mark.parametrize("first", [Shifted, ReLUFwdOp])
+def test_a_class_that_changes_an_op_and_the_op_run_their_own_bodies_in_graphs(first):
+    x = small() - 6
+    made = {cls: cls() for cls in (first, *{Shifted, ReLUFwdOp} - {first})}
+    for cls, op in made.items():
+        assert torch.equal(whole(op)(x), torch.relu(x) + (cls is Shifted))
+
+
+def test_a_class_that_only_adds_to_an_op_shares_its_graphs():
+    assert Same()._key == ReLUFwdOp()._key
+
+
+def test_a_class_changes_what_its_parents_change():
+    class Named(Shifted):
+        """With nothing added."""
+
+    class Mixin:
+        def call_spec(self, x):
+            raise NotImplementedError
+
+    class Mixed(Mixin, ReLUFwdOp):
+        """Changed by what is no op."""
+
+    assert Named()._key == Shifted()._key
+    assert Mixed()._changes.startswith(f"{__name__}.")
+
+
+def test_a_graph_of_a_changed_op_that_is_gone_is_refused():
+    key = Shifted()._key
+    with pytest.raises(StaleGraphError, match=r"what \S*Shifted changes of the op"):
+        torch.ops.tileops_core.elementwise_relu_fwd(key, small())

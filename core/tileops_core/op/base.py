@@ -61,6 +61,7 @@ class Op(Holds, Prepares, Rooflines, Tunes):
     _node: Any
     _traced: Any
     _call_code: ClassVar[CallCode]
+    _changes: ClassVar[str | None] = None
     _writes_call_spec: ClassVar[bool] = False
     _runs_own_body: bool = False
     """Set by a family on instances that were given objects: every call runs the body, which knows
@@ -105,7 +106,7 @@ class Op(Holds, Prepares, Rooflines, Tunes):
         values = statics[: len(names)]
         self.__dict__.update(zip(names, values, strict=True))
         injected = tuple(self.__dict__.get(name) for name in type(self).injected_parameters)
-        self._key = key = key_of(plan, values, target, injected)
+        self._key = key = key_of(plan, values, target, injected, type(self)._changes)
         self._binding = UNBOUND
         self._running = Running(delegates=Delegates()) if plan.composite else Running()
         self._construction = Construction(

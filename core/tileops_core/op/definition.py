@@ -15,6 +15,7 @@ from tileops_core.errors import ManifestError, StaleGraphError
 from tileops_core.kernels.contracts import Installed, install
 from tileops_core.op import boundary, hosts
 from tileops_core.op.composite import check_delegate_types
+from tileops_core.op.keys import name_of_class
 from tileops_core.op.parameters import ParameterAttribute, emit_init
 from tileops_core.plan.build import build_plan
 from tileops_core.plan.model import Plan
@@ -57,7 +58,8 @@ def define(cls: Any, base: Any) -> None:
             _install(cls, base, load_spec(name))
         except ManifestError as error:
             cls.__init__ = _refusal(error)
-    else:  # no op, but maybe the base of some
+    else:  # no op, but maybe the base of some, or one that changes some
+        cls._changes = _changes(cls)
         _keep_form(cls, base)
         return
     _keep_form(cls, base)
@@ -80,7 +82,7 @@ def _install(cls: Any, base: Any, loaded: Spec) -> None:
     check_delegate_types(cls, signature)
     plan = build_plan(signature, (cls.__module__, cls.__qualname__))
     code = boundary.install(cls, plan, own=cls.__module__.startswith(f"{LIBRARY}.ops."))
-    cls._plan = plan
+    cls._plan, cls._changes = plan, None
     cls.__call__, cls._traced, cls._node = code.call, code.traced, boundary.Node(cls, code)
     cls._call_code = code
     for param in plan.signature.params:
@@ -93,6 +95,23 @@ def _between(cls: type, base: type) -> list[type]:
     """The classes from ``cls`` up to, and without, the base."""
     mro = cls.__mro__
     return list(mro[: mro.index(base)])
+
+
+def _changes(cls: Any) -> str | None:
+    """A name for what a class changes of the op that it derives from; None where it is nothing.
+
+    What it adds changes nothing, and neither does a constructor, which only sets parameters.
+    """
+    op = next((c for c in cls.__mro__ if "_plan" in c.__dict__), None)
+    if op is None:
+        return None
+    parents = [c for c in cls.__bases__ if issubclass(c, op)]
+    own = set(cls.__dict__).union(*(dir(c) for c in cls.__bases__ if c not in parents))
+    changed = any(hasattr(op, name) for name in own if not name.startswith("__"))
+    if changed or len({c._changes for c in parents}) > 1:
+        return name_of_class(cls)
+    inherited: str | None = parents[0]._changes
+    return inherited
 
 
 def _keep_form(cls: Any, base: type) -> None:

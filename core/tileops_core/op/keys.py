@@ -25,6 +25,7 @@ def key_of(
     values: tuple[Any, ...],
     target: str | Builtin | None,
     injected: tuple[Any, ...] = (),
+    changes: str | None = None,
 ) -> str:
     """The content of an instance as one JSON list: op, parameters, target, hash of the entry.
 
@@ -36,6 +37,7 @@ def key_of(
         values: its parameters in manifest order.
         target: what ``target=`` was.
         injected: what a family's constructor took besides; None for what was not given.
+        changes: names what a class that derives from the op's changes of it, if anything.
     """
     parts = [
         plan.op,
@@ -43,8 +45,10 @@ def key_of(
         {"builtin": True} if isinstance(target, Builtin) else target,
         plan.signature.entry_hash,
     ]
-    if any(value is not None for value in injected):
+    if changes is not None or any(value is not None for value in injected):
         parts.append([value if value is None else _own(value) for value in injected])
+    if changes is not None:
+        parts.append(changes)
     return json.dumps(parts, separators=(",", ":"))
 
 
@@ -71,6 +75,11 @@ def typed(value: Any) -> Any:
     return _own(value)
 
 
+def name_of_class(cls: type) -> str:
+    """A name that no other class has, were it defined by the same text again."""
+    return f"{cls.__module__}.{cls.__qualname__} {uuid.uuid4().hex}"
+
+
 def _own(value: Any) -> dict[str, str]:
     return {f"a {type(value).__name__} of its own": uuid.uuid4().hex}
 
@@ -81,6 +90,8 @@ def arguments_of(plan: Plan, key: list[Any]) -> dict[str, Any]:
     Raises:
         NotInTextError: one of them has no text.
     """
+    if len(key) > 5:
+        raise NotInTextError(f"what {key[5].partition(' ')[0]} changes of the op")
     if len(key) > 4:
         raise NotInTextError("an object given at construction")
     params = plan.signature.params
