@@ -217,6 +217,15 @@ def test_a_result_of_another_form_is_refused(form, warm):
         assert torch.equal(op(small()), small() * 2)
 
 
+def test_a_zero_tensor_of_autograd_is_no_result():
+    """Nobody may write into it, and it has no memory to be read."""
+    with (
+        served(build=lambda *specs: lambda x: torch._efficientzerotensor(x.shape)) as op,
+        pytest.raises(BackendError, match=r"'acme'.*returned y as a zero tensor.*no memory"),
+    ):
+        op(small())
+
+
 def test_a_kernel_may_return_none_for_the_buffer_it_wrote():
     with served("BufferFwdOp", lambda x, factor: lambda x, out=None: _fill(x, out)) as op:
         out = torch.empty(3, 4)

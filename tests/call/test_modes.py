@@ -651,11 +651,58 @@ def test_an_uninitialized_parameter_is_refused():
         op(lazy, lazy)
 
 
+def zeros(*shape):
+    """What autograd has for a tangent that is zero: it has no memory, and its address is 0."""
+    return torch._efficientzerotensor(shape)
+
+
 def test_a_zero_tensor_of_autograd_works():
-    x = torch._efficientzerotensor(3, 4)
     op = AddFwdOp()
     for _ in range(2):
-        assert torch.equal(op(small(), x), small())
+        assert torch.equal(op(small(), zeros(3, 4)), small())
+
+
+@pytest.mark.parametrize("warmed", [False, True])
+def test_a_kernel_reads_zeros_where_a_zero_tensor_of_autograd_came(warmed):
+    """A kernel that reads memory by its address would end the process."""
+    seen = []
+
+    def kernel(x):
+        seen.append((x.data_ptr() != 0, bool((x == 0).all())))
+        return x * 2
+
+    with served(build=lambda *specs: kernel) as op:
+        if warmed:
+            op(small())
+        assert torch.equal(op(zeros(3, 4)), torch.zeros(3, 4))
+        assert seen[-1] == (True, True)
+        assert torch.equal(op(small()), small() * 2)
+
+
+@pytest.mark.parametrize("warmed", [False, True])
+def test_a_zero_tensor_of_autograd_is_read_beside_what_is_written(warmed):
+    read = []
+
+    def kernel(state, x):
+        read.append(x.data_ptr())
+        state.add_(x)
+
+    with served("AccumulateFwdOp", lambda *specs: kernel) as op:
+        state = small()
+        if warmed:
+            op(state.clone(), small())
+        op(state, zeros(3, 4))
+        assert torch.equal(state, small())
+        assert read[-1] != 0
+
+
+@pytest.mark.parametrize("warmed", [False, True])
+def test_a_zero_tensor_of_autograd_is_not_written(warmed):
+    with served("AccumulateFwdOp") as op:
+        if warmed:
+            op(small(), small())
+        with pytest.raises(SignatureError, match=r"state is written.*no memory.*clone"):
+            op(zeros(3, 4), small())
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -149,6 +149,13 @@ def test_transforms_and_their_tensors_are_seen():
     assert not torch_private.is_functorch_tensor(torch.ones(2))
 
 
+def test_zero_tensors_of_autograd_are_told_from_those_without_elements():
+    assert torch_private.is_zero_tensor(torch._efficientzerotensor((3,)))
+    with pytest.raises(RuntimeError, match="no memory"):
+        torch_private.pointer_of_none(torch._efficientzerotensor((3,)))
+    assert torch_private.pointer_of_none(torch.empty(0)) == 0
+
+
 @pytest.mark.parametrize("private", BOTH)
 def test_tensors_in_one_storage_are_told(private):
     x = torch.ones(2, 3)

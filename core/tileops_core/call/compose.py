@@ -17,7 +17,7 @@ from tileops_core.call.admit import admit
 from tileops_core.call.resolve import device_module
 from tileops_core.call.results import verify
 from tileops_core.call.routes import Route
-from tileops_core.call.torch_private import count_write
+from tileops_core.call.torch_private import count_write, is_zero_tensor
 from tileops_core.call.writes import check_written, same_view
 from tileops_core.errors import SignatureError
 from tileops_core.plan.model import Plan
@@ -32,6 +32,8 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
     """The tensor's values in memory that a kernel may read as it lies."""
+    if is_zero_tensor(tensor):
+        return tensor.clone(memory_format=torch.contiguous_format)
     return tensor.resolve_conj().resolve_neg().contiguous()
 
 
@@ -126,7 +128,7 @@ def reading(kernel: Callable[..., Any], inputs: Tensors) -> Callable[..., Any]:
 
 def _is_odd(tensor: torch.Tensor | None) -> bool:
     """Whether the tensor's values are not what its memory holds."""
-    return tensor is not None and (tensor.is_neg() or tensor.is_conj())
+    return tensor is not None and (tensor.is_neg() or tensor.is_conj() or is_zero_tensor(tensor))
 
 
 def writing(
@@ -141,6 +143,11 @@ def writing(
         i
         for i, x in enumerate(inputs)
         if x is not None and i not in effects.written and not is_dense(x)
+    ]
+    others_at = [
+        i
+        for i, x in enumerate(inputs)
+        if x is not None and i not in effects.written and i not in reads
     ]
     names = [t.name for t in signature.inputs]
     takes_out = signature.out_buffer is not None
@@ -163,6 +170,9 @@ def writing(
         back = []
         for i in reads:
             work[i] = _copy_of(work[i], copies)
+        for i in others_at:
+            if is_zero_tensor(work[i]):  # which no key tells from a dense one
+                work[i] = dense(work[i])
         for i in effects.written:
             if not is_dense(work[i]):
                 work[i] = _copy_of(work[i], copies)

@@ -57,6 +57,7 @@ class CallEmitter:
         w.use("_recheck", pipeline.recheck)
         w.use("_blame", pipeline.blame_kernel)
         w.use("_thread", threading.get_ident)
+        w.use("_nowhere", torch_private.pointer_of_none)
 
     # -- shared pieces --------------------------------------------------------------------
 
@@ -247,7 +248,8 @@ class CallEmitter:
         return bool(self.signature.outputs) and not always
 
     def _pointer(self, tensor: Input) -> str:
-        pointer = f"{tensor.name}.data_ptr()"
+        # What has elements and lies nowhere would be read there by a kernel.
+        pointer = f"{tensor.name}.data_ptr() or _nowhere({tensor.name})"
         if self._is_optional(tensor.name):
             pointer = f"None if {tensor.name} is None else {pointer}"
         return f"_at_{tensor.name} = {pointer}"

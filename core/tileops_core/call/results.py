@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from tileops_core.call.routes import Blamed, Route
-from tileops_core.call.torch_private import share_storage
+from tileops_core.call.torch_private import is_zero_tensor, share_storage
 from tileops_core.call.writes import byte_range, reaches
 from tileops_core.errors import BackendError
 from tileops_core.plan.model import OutputFacts, Plan
@@ -151,6 +151,10 @@ def _check_fresh(
     _check_form(plan, blamed, route.device, name, declared, expected, value)
     if value.is_neg() or value.is_conj():
         raise _fault(plan, blamed, f"returned {name} with its negative or conjugate bit set")
+    if is_zero_tensor(value):
+        raise _fault(
+            plan, blamed, f"returned {name} as a zero tensor of autograd, which has no memory"
+        )
     if value.requires_grad:
         raise _fault(
             plan,

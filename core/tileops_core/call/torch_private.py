@@ -76,6 +76,23 @@ is_functorch_tensor: Callable[[torch.Tensor], bool] = _attribute(
 """Whether a tensor belongs to a functorch transform."""
 
 
+def is_zero_tensor(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is one of autograd's zeros, which say that they are and have no memory."""
+    ask: Callable[[], bool] | None = getattr(tensor, "_is_zerotensor", None)
+    return ask is not None and ask()
+
+
+def pointer_of_none(tensor: torch.Tensor) -> int:
+    """0, which is where a tensor without elements lies.
+
+    Raises:
+        RuntimeError: one of autograd's zeros: it has elements, and nobody may read them there.
+    """
+    if is_zero_tensor(tensor):
+        raise RuntimeError("a zero tensor of autograd has no memory")
+    return 0
+
+
 def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors lie in one piece of memory, told without addresses.
 

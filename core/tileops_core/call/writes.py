@@ -101,6 +101,13 @@ def check_written(plan: Plan, written: Sequence[Named], others: Sequence[Named])
                     f"same view of it; pass a clone of one of them",
                 )
         check_leaf(plan, name, tensor)
+        if torch_private.is_zero_tensor(tensor):
+            raise _refused(
+                plan,
+                name,
+                f"{name} is written, but it is one of autograd's zero tensors, which have no "
+                f"memory; pass {name}.clone()",
+            )
         if tensor.is_inference() and not torch.is_inference_mode_enabled():
             raise _refused(
                 plan,
