@@ -161,6 +161,28 @@ def test_no_build_leaves_files_behind(op, tmp_path, monkeypatch, own_cache):
     assert os.listdir(temporary) == []
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_where_tilelang_cannot_make_its_cache_is_built_all_the_same(
+    tmp_path, own_cache, python, named
+):
+    """Its import makes one, in a home that many containers do not have."""
+    home = tmp_path / "home"
+    home.write_text("no directory")
+    said = python(
+        """
+        import os, torch
+        from tileops_core.ops import RMSNormFwdOp
+
+        before = dict(os.environ)
+        op = RMSNormFwdOp((4,), target="tilelang")
+        print(op(torch.ones(2, 4)).sum().item(), dict(os.environ) == before)
+        """,
+        HOME=str(home),
+        **({"TILELANG_CACHE_DIR": str(home / "cache")} if named else {}),
+    )
+    assert said.stdout.split() == ["8.0", "True"]
+
+
 def test_what_the_c_compiler_reads_holds_no_header_of_tilelangs():
     from tileops_tilelang.cpu import source
     from tileops_tilelang.programs.c_schedule import CSchedule

@@ -27,6 +27,8 @@ if hasattr(os, "register_at_fork"):
     )
 
 
+_CACHE = "TILELANG_CACHE_DIR"
+
 SCHEDULE = ("lanes",)
 """The facts that are the schedule's and not the program's."""
 
@@ -50,7 +52,7 @@ def build(name: str, facts: Mapping[str, Any]) -> tuple[bytes, list[str]]:
     """
     with tempfile.TemporaryDirectory(prefix="tileops-build-") as directory:
         place = Path(directory)
-        with _alone, _undisturbed():
+        with _alone, _undisturbed(), _importable(place):
             # Here: importing TileLang takes seconds, and nothing but a build needs it.
             from tileops_tilelang.cpu import source
             from tileops_tilelang.programs.c_schedule import CSchedule
@@ -84,6 +86,37 @@ def _undisturbed() -> Iterator[None]:
         else:
             os.environ["PYTHONPATH"] = path
         sys.excepthook = hook
+
+
+@contextlib.contextmanager
+def _importable(place: Path) -> Iterator[None]:
+    """Give TileLang a directory to make at its import, where it cannot make its own.
+
+    It makes the one of its cache, which no build uses, and fails to be imported where it cannot:
+    in containers without a home that may be written to.
+    """
+    given = os.environ.get(_CACHE)
+    if "tilelang" in sys.modules or _can_hold(given or "~/.tilelang/cache"):
+        yield
+        return
+    os.environ[_CACHE] = str(place / "cache")
+    try:
+        yield
+    finally:
+        if given is None:
+            os.environ.pop(_CACHE, None)
+        else:
+            os.environ[_CACHE] = given
+
+
+def _can_hold(directory: str) -> bool:
+    """Whether a directory is there, or can be made, and takes files."""
+    try:
+        path = Path(directory).expanduser()
+        path.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # of a user without a home, the latter
+        return False
+    return os.access(path, os.W_OK | os.X_OK)
 
 
 def compiled(command: tuple[str, ...], text: str, place: Path, include: Path) -> bytes:
