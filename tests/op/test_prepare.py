@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
+import weakref
 
 import composites
 import faulty
@@ -18,6 +20,7 @@ from tileops_core.call.checking import WATCHING
 from tileops_core.call.dry import StandIn
 from tileops_core.call.frames import FRAMES
 from tileops_core.errors import (
+    BackendError,
     NotATensorError,
     OpNotAvailableError,
     SignatureError,
@@ -68,6 +71,31 @@ def test_a_prepared_call_builds_nothing_and_takes_a_known_route(misses):
         assert op(small()).equal(small() * 2)
     assert (switch.builds, misses) == (1, [])
     assert op.serving_target == "acme"
+
+
+def test_the_first_result_of_what_was_prepared_is_checked_in_full():
+    """A known route asks where a result begins only, and a prepared one has shown nothing yet."""
+    memory, does = torch.ones(8, 4), Switch(lambda x: memory[2:5])
+    with served(build=does.build) as op:
+        op.prepare(spec())
+        for _ in range(2):
+            with pytest.raises(BackendError, match="returned y in the memory of its input x"):
+                op(memory[:3])
+        does.does = faulty.KERNELS["ProbeFwdOp"]()
+        assert torch.equal(op(small()), small() * 2)
+
+
+def test_what_was_prepared_dies_with_the_op():
+    switch = Switch(faulty.KERNELS["ProbeFwdOp"]())
+    with served(build=switch.build) as op:
+        op.prepare(spec())
+        (kernel,) = map(weakref.ref, op._binding.target_kernels.values())
+        gc.disable()
+        try:
+            op._binding = UNBOUND
+            assert kernel() is None
+        finally:
+            gc.enable()
 
 
 def test_nothing_runs():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 import torch
 
@@ -32,7 +33,7 @@ from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import count_write, is_fake
 from tileops_core.call.writes import check_out, check_written
 from tileops_core.kernels.tuning import is_pending
-from tileops_core.plan.model import Facts, OutputFacts
+from tileops_core.plan.model import Facts, OutputFacts, Plan
 from tileops_core.record.signature_call import Served, SignatureCall
 from tileops_core.record.table import prune
 from tileops_core.tensor_spec import TensorSpec
@@ -144,6 +145,25 @@ def make_route(
     else:
         route.call = writing(plan, route, kernel, effects, inputs)
     return route
+
+
+def check_first(plan: Plan, route: Route) -> None:
+    """Have the first run of a new route checked in full, though it will be found like a known one.
+
+    A call on it asks only what is cheap to ask. What writes is always checked in full.
+    """
+    if not route.fresh:
+        return
+    call, place = route.call, ref(route)
+
+    def checked(*inputs: Any) -> Any:
+        found = place()
+        assert found is not None  # who calls this holds it
+        result = verify(plan, found, inputs, (None,) * len(found.expected), call(*inputs))
+        found.call = call
+        return result
+
+    route.call = checked
 
 
 def _kept(record: SignatureCall, shape: Sequence[int]) -> tuple[int, ...]:

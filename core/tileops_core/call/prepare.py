@@ -13,7 +13,13 @@ from tileops_core.call.binding import Entered, enter, leave
 from tileops_core.call.compose import Tensors, effects_of
 from tileops_core.call.emit_key import key_function
 from tileops_core.call.frames import aside
-from tileops_core.call.pipeline import is_empty_write, make_route, served_by, unserved
+from tileops_core.call.pipeline import (
+    check_first,
+    is_empty_write,
+    make_route,
+    served_by,
+    unserved,
+)
 from tileops_core.call.presence import check_device_is_there
 from tileops_core.call.resolve import choose_target, entry_for, resolve
 from tileops_core.call.state import CalledOp
@@ -97,6 +103,7 @@ class Preparing:
                     plan, statics, specs, out is not None, served_by(entered)
                 )
             if lasts:
+                check_first(plan, route)
                 entered.binding.keep(key, route)
         except BaseException:
             leave(op, entered, succeeded=False)
