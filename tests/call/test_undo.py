@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import linecache
+import sys
 import tracemalloc
 
 import pytest
@@ -11,6 +13,7 @@ from call_support import Switch, faulty, good, op_class, served, small, target
 
 from tileops_core import default_target
 from tileops_core.backend import BuilderRegistration, TargetRegistration, registered
+from tileops_core.call import binding, pipeline
 from tileops_core.call.binding import UNBOUND
 from tileops_core.errors import AmbiguousTargetError, BackendError, SignatureError
 from tileops_core.ops import GELUFwdOp, RMSNormFwdOp
@@ -244,6 +247,52 @@ def growth(work, times):
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return after - before
+
+
+class Interrupter:
+    """Interrupts a call at the n-th line of the code that begins, decides and ends it.
+
+    Not at a ``with``: its line comes again at the end, between the block and the release of the
+    lock, where signals are not looked for.
+    """
+
+    FILES = (pipeline.__file__, binding.__file__)
+
+    def __init__(self, n):
+        self.n = n
+        self.interrupted = False
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename not in self.FILES:
+            return None
+        if event == "line" and not self.interrupted:
+            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            self.n -= not line.lstrip().startswith("with ")
+            if self.n == 0:
+                self.interrupted = True
+                raise KeyboardInterrupt
+        return self
+
+
+def test_an_interrupt_at_any_line_of_a_first_call_leaves_no_call_in_progress():
+    with target(lambda *specs: good):
+        for n in range(1, 300):
+            op, interrupter = op_class("ProbeFwdOp")(target="acme"), Interrupter(n)
+            before = sys.gettrace()
+            sys.settrace(interrupter)
+            try:
+                op(small())
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(before)
+            assert op._running.entered == {}
+            left = op._running.candidate
+            assert left is None or left.target is None
+            assert torch.equal(op(small()), small() * 2)
+            if not interrupter.interrupted:
+                break
+        assert 50 < n < 299
 
 
 def test_calls_after_an_interrupt_keep_no_memory():

@@ -146,12 +146,13 @@ UNBOUND.settled = True
 class Entered(ShownByFields):
     """A call of one thread that decides something: on which binding, and what it chose so far.
 
-    ``dry``: what is done in place of running it.
+    ``dry``: what is done in place of running it. ``counted``: it is among the binding's users.
     """
 
-    binding: Binding
+    binding: Binding = UNBOUND
     chosen: dict[str, Candidate] = attrs.field(factory=dict)
     dry: Dry | None = None
+    counted: bool = False
 
 
 class Bound(Protocol):
@@ -185,40 +186,46 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def enter(op: Bound) -> Entered:
-    """Begin a call that has to decide something; says on which binding."""
+def enter(op: Bound, entered: Entered) -> None:
+    """Begin a call that has to decide something; settles on which binding.
+
+    To be called where :func:`leave` is called whatever happens: an interrupt may come in here.
+    """
     ident = threading.get_ident()
     with _LOCK:
-        binding = op._binding
         running = op._running
+        running.entered.setdefault(ident, []).append(entered)
+        binding = op._binding
         if binding is UNBOUND:
             if running.candidate is None or running.candidate.process != os.getpid():
                 # One from before a fork may wait for threads that stayed in the parent.
                 running.candidate = Binding()
             binding = running.candidate
-            binding.users += 1
-        entered = Entered(binding)
-        running.entered.setdefault(ident, []).append(entered)
-        return entered
+            entered.binding, entered.counted, binding.users = binding, True, binding.users + 1
+        entered.binding = binding
 
 
 def leave(op: Bound, entered: Entered, *, succeeded: bool) -> None:
-    """End what :func:`enter` began: publish on success, drop when the last user has failed."""
+    """End what :func:`enter` began: publish on success, drop when the last user has failed.
+
+    May be called again where it was interrupted, then for a call that failed.
+    """
     ident = threading.get_ident()
     binding = entered.binding
     with _LOCK:
         running = op._running
-        stack = running.entered[ident]
-        stack.remove(entered)
+        stack = running.entered.get(ident, [])
+        if entered in stack:
+            stack.remove(entered)
         if not stack:
-            del running.entered[ident]
+            running.entered.pop(ident, None)
             if not running.entered:
                 running.entered.clear()  # gives the memory of a once full table back
         if running.candidate is binding:
-            binding.users -= 1
+            if entered.counted:
+                entered.counted, binding.users = False, binding.users - 1
             if succeeded:
-                op._binding = binding
-                running.candidate = None
+                op._binding, running.candidate = binding, None
             elif binding.users == 0:
                 running.candidate = None
                 _forget(binding)

@@ -124,9 +124,9 @@ class Explaining:
         inputs: Tensors,
         out: torch.Tensor | None,
     ) -> None:
-        entered = enter(op)
-        entered.dry = self
+        entered = Entered(dry=self)
         try:
+            enter(op, entered)
             with aside():
                 selection = select(op, device)
             told.target, told.reasons = selection.name, selection.reasons

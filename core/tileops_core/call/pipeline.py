@@ -96,34 +96,55 @@ def _serve(
     effects: Effects,
     specs: tuple[TensorSpec | None, ...],
 ) -> Any:
-    entered = enter(op)
+    entered, succeeded, left = Entered(), False, False
     try:
-        check_device_is_there(op, facts[0], inputs)
-        choose_target(op, entered.binding, facts[0])
-        server = resolve(op, entered, facts[0], specs)
-        statics, has_out = op._construction.statics, out is not None
-        record = SignatureCall(op._plan, statics, specs, has_out, server.credit.served)
-        route = make_route(op, server, record, facts, outputs, effects, inputs)
-        tunes = is_pending(server.holds)
-        result = _run_new(op, route, effects, inputs, out)
-        if server.is_body:
-            # A hand-written body says only now which kernels it asked for.
-            route.record = SignatureCall(op._plan, statics, specs, has_out, served_by(entered))
-        if op._plan.composite:
-            file_stages(op)  # before anybody else can see who serves: it may fail
-        if key is not None and not tunes:
-            entered.binding.keep(key, route)
-            if is_pending(server.holds):
-                # It will have another forward than the route's. Asked once more afterwards:
-                # whoever asks for tuning marks the entry first, then drops the routes.
-                entered.binding.young.pop(key, None)
-    except BaseException:
-        leave(op, entered, succeeded=False)
-        raise
-    leave(op, entered, succeeded=True)
+        try:
+            enter(op, entered)
+            result, record = _decide(op, entered, key, inputs, out, facts, outputs, effects, specs)
+            succeeded = True
+        finally:
+            leave(op, entered, succeeded=succeeded)
+            left = True
+    finally:
+        if not left:  # an interrupt came right there, and a second time would be another
+            leave(op, entered, succeeded=False)
     prune(op._running.last)
-    remember(op, route.record, inputs)
+    remember(op, record, inputs)
     return result
+
+
+def _decide(
+    op: CalledOp,
+    entered: Entered,
+    key: Any,
+    inputs: Tensors,
+    out: torch.Tensor | None,
+    facts: Facts,
+    outputs: tuple[OutputFacts, ...],
+    effects: Effects,
+    specs: tuple[TensorSpec | None, ...],
+) -> tuple[Any, SignatureCall]:
+    """Choose who serves a call, run it, and keep its route; the result and the record."""
+    check_device_is_there(op, facts[0], inputs)
+    choose_target(op, entered.binding, facts[0])
+    server = resolve(op, entered, facts[0], specs)
+    statics, has_out = op._construction.statics, out is not None
+    record = SignatureCall(op._plan, statics, specs, has_out, server.credit.served)
+    route = make_route(op, server, record, facts, outputs, effects, inputs)
+    tunes = is_pending(server.holds)
+    result = _run_new(op, route, effects, inputs, out)
+    if server.is_body:
+        # A hand-written body says only now which kernels it asked for.
+        route.record = SignatureCall(op._plan, statics, specs, has_out, served_by(entered))
+    if op._plan.composite:
+        file_stages(op)  # before anybody else can see who serves: it may fail
+    if key is not None and not tunes:
+        entered.binding.keep(key, route)
+        if is_pending(server.holds):
+            # It will have another forward than the route's. Asked once more afterwards:
+            # whoever asks for tuning marks the entry first, then drops the routes.
+            entered.binding.young.pop(key, None)
+    return result, route.record
 
 
 def make_route(

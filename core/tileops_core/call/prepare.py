@@ -84,9 +84,9 @@ class Preparing:
         if op._binding.young.get(key) or op._binding.promote(key):
             return without_data()
         specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
-        entered = enter(op)
-        entered.dry = self
+        entered = Entered(dry=self)
         try:
+            enter(op, entered)
             check_device_is_there(op, facts[0], inputs)
             with aside():  # a builder may call ops, which then run
                 choose_target(op, entered.binding, facts[0])

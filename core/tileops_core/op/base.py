@@ -10,7 +10,7 @@ import torch
 from tileops_core.backend.order import backend_order
 from tileops_core.backend.registry import REGISTRY
 from tileops_core.backend.targets import BUILTIN, Builtin, check_target, current_default
-from tileops_core.call.binding import UNBOUND, Binding, current, enter, leave
+from tileops_core.call.binding import UNBOUND, Binding, Entered, current, enter, leave
 from tileops_core.call.compose import dense
 from tileops_core.call.constants import constants
 from tileops_core.call.delegates import Delegates
@@ -211,8 +211,9 @@ class Op(Holds, Prepares, Rooflines, Tunes):
             candidate, entry = entry_for(self, deciding.binding, interface, call)
             deciding.chosen[interface] = candidate
             return entry
-        entered = enter(self)
+        entered = Entered()
         try:
+            enter(self, entered)
             declared = self._construction.installed.interfaces.get(interface)
             if declared is not None:
                 check_request(declared, call, op=self._plan.op)
