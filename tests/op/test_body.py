@@ -100,6 +100,17 @@ def test_the_short_forms_body_can_be_called_by_itself():
     assert torch.equal(op.forward(x, None), op(x))
 
 
+def test_a_class_that_derives_from_a_short_forms_may_add_to_its_body():
+    class Shifted(RMSNormFwdOp):
+        def forward(self, x, weight):
+            return super().forward(x, weight) + 1
+
+    x = small(4, 3).t()
+    op = Shifted((4,))
+    for _ in range(2):
+        assert torch.equal(op(x), RMSNormFwdOp((4,))(x) + 1)
+
+
 # -- kernel_for -------------------------------------------------------------------------------
 
 

@@ -178,7 +178,7 @@ class Op(Holds, Prepares, Rooflines, Tunes):
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
         """The body. Here: the kernel that ``call_spec`` asks for, on dense inputs."""
-        if not self._writes_call_spec:
+        if type(self).call_spec is Op.call_spec:
             raise OpNotAvailableError(
                 f"{self._plan.op}: its class writes neither call_spec nor forward, so only a "
                 "target with a builder for it can serve it",
