@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import copy
 import gc
 import itertools
 import pickle
 import threading
 import warnings
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -351,10 +353,10 @@ class default_target_of:
         self.name = name
 
     def __enter__(self) -> None:
-        self.token = targets._context_default.set(self.name)
+        self.token = targets._blocks.set((targets._Block(self.name),))
 
     def __exit__(self, *error: object) -> None:
-        targets._context_default.reset(self.token)
+        targets._blocks.reset(self.token)
 
 
 def test_the_default_stands_above_detectors(registry) -> None:
@@ -430,6 +432,32 @@ def test_each_asyncio_task_has_its_own_block() -> None:
 
     with registered(*target("acme_d"), *target("zoom_d")):
         assert asyncio.run(both()) == ["acme_d", "zoom_d"]
+
+
+def test_blocks_of_generators_end_in_any_order() -> None:
+    def block(name: str) -> Iterator[None]:
+        with default_target(name):
+            yield
+
+    with registered(*target("acme_d"), *target("zoom_d")):
+        first, second = block("acme_d"), block("zoom_d")
+        next(first)
+        next(second)
+        next(first, None)
+        assert current_default() == "zoom_d"
+        next(second, None)
+        assert current_default() is None
+
+
+def test_a_block_may_end_in_another_context_than_it_began_in() -> None:
+    """What a framework does that runs the two ends of a generator in two copies of a context."""
+    with registered(*target("acme_d")):
+        block = default_target("acme_d")
+        began = contextvars.copy_context()
+        began.run(block.__enter__)
+        assert began.run(current_default) == "acme_d"
+        block.__exit__(None, None, None)
+        assert current_default() is None
 
 
 def in_thread(function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, Literal, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 
@@ -39,10 +39,19 @@ class Builtin:
 BUILTIN: Final = Builtin()
 """As a target: the op's kernel types, whoever registered them, and no target's builder."""
 
+
+class _Block:
+    """One ``with default_target(...)``; told from another of the same target."""
+
+    __slots__ = ("target",)
+
+    def __init__(self, target: str | Builtin | None) -> None:
+        self.target = target
+
+
 _process_default: str | Builtin | None = None
-_context_default: ContextVar[str | Builtin | Literal[False] | None] = ContextVar(
-    "tileops_default_target", default=False
-)
+_blocks: ContextVar[tuple[_Block, ...]] = ContextVar("tileops_default_targets", default=())
+"""The ``default_target`` blocks that the code here is in, the innermost last."""
 
 
 def set_default_target(target: str | Builtin | None) -> None:
@@ -67,8 +76,8 @@ def default_target(target: str | Builtin | None) -> Iterator[None]:
     """Set the target of ops that name none within a ``with`` block.
 
     It holds for the thread, or the asyncio task, that runs the block, and for no other; a thread
-    started inside sees the process's default. Blocks nest. None asks for detection, whatever the
-    process's default is.
+    started inside sees the process's default. Blocks nest, and may end in any order, as those of
+    generators do. None asks for detection, whatever the process's default is.
 
     Args:
         target: a target or backend by name, ``BUILTIN``, or None.
@@ -77,17 +86,19 @@ def default_target(target: str | Builtin | None) -> Iterator[None]:
         UnknownTargetError: nobody registered the name.
     """
     check_target("default_target", target)
-    token = _context_default.set(target)
+    mine = _Block(target)
+    _blocks.set((*_blocks.get(), mine))
     try:
         yield
     finally:
-        _context_default.reset(token)
+        # No token: it would bring back what was, and only in the context where the block began.
+        _blocks.set(tuple(block for block in _blocks.get() if block is not mine))
 
 
 def current_default() -> str | Builtin | None:
     """The default target that holds here: the innermost block's, else the process's."""
-    inner = _context_default.get()
-    return _process_default if inner is False else inner
+    blocks = _blocks.get()
+    return blocks[-1].target if blocks else _process_default
 
 
 def registered_targets(op: str | None = None) -> list[str]:
