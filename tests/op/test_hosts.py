@@ -393,6 +393,23 @@ def test_a_class_changes_what_its_parents_change():
     assert Mixed()._changes.startswith(f"{__name__}.")
 
 
+def test_a_changed_ops_graph_runs_while_any_of_its_equals_is_there():
+    first, second = Shifted(), Shifted()
+    del first
+    assert torch.equal(whole(second)(small()), small() + 1)
+
+
+def test_a_class_is_unchanged_by_a_mixin_that_comes_behind_the_op():
+    class Mixin:
+        def call_spec(self, x):
+            raise NotImplementedError
+
+    class Mixed(ReLUFwdOp, Mixin):
+        """Finds everything where the op does."""
+
+    assert Mixed()._key == ReLUFwdOp()._key
+
+
 def test_a_graph_of_a_changed_op_that_is_gone_is_refused():
     key = Shifted()._key
     with pytest.raises(StaleGraphError, match=r"what \S*Shifted changes of the op"):

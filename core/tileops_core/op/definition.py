@@ -7,6 +7,7 @@ import os
 import weakref
 from collections.abc import Collection, Mapping
 from importlib import import_module
+from inspect import getattr_static
 from typing import Any
 
 from tileops_core.backend.registry import REGISTRY
@@ -105,13 +106,16 @@ def _changes(cls: Any) -> str | None:
     op = next((c for c in cls.__mro__ if "_plan" in c.__dict__), None)
     if op is None:
         return None
-    parents = [c for c in cls.__bases__ if issubclass(c, op)]
-    own = set(cls.__dict__).union(*(dir(c) for c in cls.__bases__ if c not in parents))
-    changed = any(hasattr(op, name) for name in own if not name.startswith("__"))
-    if changed or len({c._changes for c in parents}) > 1:
+    parent: Any = next(c for c in cls.__mro__[1:] if issubclass(c, op))
+    names = (n for n in dir(op) if not n.startswith("__") and n not in _OF_CLASSES)
+    if any(getattr_static(cls, name) is not getattr_static(parent, name) for name in names):
         return name_of_class(cls)
-    inherited: str | None = parents[0]._changes
+    inherited: str | None = parent._changes
     return inherited
+
+
+_OF_CLASSES = frozenset({"_changes", "_writes_call_spec", "_installed_at"})
+"""What is noted of each class when it is defined or first used, and follows from the others."""
 
 
 def _keep_form(cls: Any, base: type) -> None:
@@ -183,7 +187,9 @@ def installed_for(cls: Any, plan: Plan) -> Installed:
 
 def living_classes() -> dict[str, type]:
     """The op classes of this process, by name; dropped ones too, until the collector finds them."""
-    return dict(_CLASSES)
+    # Copied in one step: other threads may define classes meanwhile.
+    found = ((ref.key, ref()) for ref in _CLASSES.valuerefs())
+    return {name: cls for name, cls in found if cls is not None}
 
 
 def held_classes(ops: Collection[str] | None = None) -> dict[str, type]:
@@ -196,7 +202,7 @@ def held_classes(ops: Collection[str] | None = None) -> dict[str, type]:
         ops: names alone. What refers to the classes too, as :func:`living_classes` does, would
             hold them meanwhile.
     """
-    if ops is None:  # copied in one step, so that other threads may define classes meanwhile
+    if ops is None:
         ops = [ref.key for ref in _CLASSES.valuerefs()]
     if not any(op in _CLASSES for op in ops):
         return {}

@@ -33,7 +33,8 @@ class Anchor:
     """One key in use: every instance with that key holds it, and it holds none of them.
 
     Attributes:
-        equals: the instances by their ids, where the op is a composite; nobody asks for others.
+        equals: the instances by their ids, where somebody will ask for them: of composite ops, and
+            of classes that no text can name.
     """
 
     __slots__ = ("__weakref__", "equals", "key", "made_for", "tuned")
@@ -92,7 +93,7 @@ def anchor(key: str, op: Any) -> Anchor:
                 found = Anchor(key, op)
                 _ANCHORS[key] = place = _Place(found, _forget)
                 place.key = key
-    if op._plan.composite:
+    if op._plan.composite or type(op)._changes is not None:
         with _LOCK:
             if found.equals is None:
                 found.equals = weakref.WeakValueDictionary()
@@ -143,7 +144,7 @@ def statics_for(key: str) -> Any:
 def _make(key: str) -> Any:
     place = _ANCHORS.get(key)
     held = None if place is None else place()
-    op = None if held is None else held.made_for()
+    op = None if held is None else _any_of(held)
     # Not under the lock: a constructor is other people's code, and may import.
     made = _from_key(key) if op is None else _from_instance(op)
     with _LOCK:
@@ -157,6 +158,14 @@ def _make(key: str) -> Any:
                 if oldest not in _ANCHORS:
                     HOSTS.pop(oldest, None)
         return host
+
+
+def _any_of(held: Anchor) -> Any:
+    """One of a key's instances: the first, or one that is listed; None where they are gone."""
+    first = held.made_for()
+    if first is not None or held.equals is None:
+        return first
+    return next(iter(list(held.equals.values())), None)
 
 
 def _from_instance(op: Any) -> Any:
