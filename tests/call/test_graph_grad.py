@@ -75,6 +75,15 @@ def test_a_gradient_that_does_not_pass_the_op_is_right(backend):
 
 
 @each_backend
+def test_a_detached_result_leaves_the_graphs_other_gradients_right(backend):
+    """A graph has one backward, so a result that nobody differentiates would raise."""
+    op, x = RMSNormFwdOp((4,)), leaf()
+    _, doubled = whole(lambda x: (op(x).detach(), x * 2), backend)(x)
+    doubled.sum().backward()
+    assert torch.equal(x.grad, torch.full((3, 4), 2.0))
+
+
+@each_backend
 def test_without_grad_mode_nothing_requires_grad(backend):
     op = RMSNormFwdOp((4,))
     compiled = whole(op, backend)
