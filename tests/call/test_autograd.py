@@ -304,6 +304,19 @@ def test_an_input_saved_by_an_earlier_step_and_written_later_is_told():
         y.sum().backward()
 
 
+@pytest.mark.parametrize("part", [lambda w: w, lambda w: w[0]], ids=["all", "a row"])
+def test_a_write_that_torch_is_asked_to_save_from_leaves_the_gradient_right(part):
+    """Its mode finds what is saved by the version that it had, before the write is counted."""
+    x, w = torch.ones(3, 4, requires_grad=True), small() - 5
+    due = w.clone()
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        y = (x * w).sum()
+        ReLUFwdOp(inplace=True)(part(w))
+        y.backward()
+    assert not torch.equal(w, due)
+    assert torch.equal(x.grad, due)
+
+
 # -- other differentiations -------------------------------------------------------------------
 
 

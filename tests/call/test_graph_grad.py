@@ -7,6 +7,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from call_support import Switch, served, small
 from graphs import each_backend, fresh, whole
+from torch.utils.flop_counter import FlopCounterMode
 
 from tileops_core.call import grad
 from tileops_core.call.torch_operators import OPERATORS
@@ -71,6 +72,15 @@ def test_a_gradient_that_does_not_pass_the_op_is_right(backend):
     op, w = RMSNormFwdOp((4,)), leaf()
     whole(lambda x, w: op(x) * w, backend)(small(), w).sum().backward()
     assert torch.equal(w.grad, op(small()))
+
+
+@each_backend
+def test_a_detached_result_leaves_the_graphs_other_gradients_right(backend):
+    """A graph has one backward, so a result that nobody differentiates would raise."""
+    op, x = RMSNormFwdOp((4,)), leaf()
+    _, doubled = whole(lambda x: (op(x).detach(), x * 2), backend)(x)
+    doubled.sum().backward()
+    assert torch.equal(x.grad, torch.full((3, 4), 2.0))
 
 
 @each_backend
@@ -223,6 +233,26 @@ def test_an_operator_refuses_forward_mode_tangents(operator):
             with mode(), pytest.raises(SignatureError, match="forward-mode tangents"):
                 operator(op._key, dual, None)
         assert torch.equal(operator(op._key, small(), None), op(small()))
+
+
+def test_an_operator_under_a_mode_refuses_forward_mode_tangents(operator):
+    """The mode calls it below autograd."""
+    op = RMSNormFwdOp((4,))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(small(), torch.ones(3, 4))
+        with FlopCounterMode(display=False):
+            with pytest.raises(SignatureError, match="forward-mode tangents"):
+                operator(op._key, dual, None)
+            assert torch.equal(operator(op._key, small(), None), op(small()))
+
+
+@each_backend
+def test_a_graph_made_inside_forward_mode_differentiation_is_right(backend):
+    op = RMSNormFwdOp((4,))
+    with forward_ad.dual_level():
+        assert torch.equal(whole(op, backend)(small()), op(small()))
+        with fresh(), pytest.raises(SignatureError, match="forward-mode tangents"):
+            whole(op, backend)(forward_ad.make_dual(small(), torch.ones(3, 4)))
 
 
 def test_a_twin_is_not_compiled_where_a_gradient_is_due():

@@ -6,6 +6,7 @@ import gc
 
 import pytest
 import torch
+import torch.autograd.forward_ad as forward_ad
 from call_support import Switch, faulty, good, op_class, served, small, target
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -179,6 +180,16 @@ def test_a_users_dispatch_mode_gets_a_right_gradient_error(warmed):
         y = warmed(small().requires_grad_())
     with pytest.raises(NotImplementedError, match="ProbeFwdOp has no gradient"):
         y.sum().backward()
+
+
+def test_a_users_dispatch_mode_works_inside_forward_mode_differentiation(warmed):
+    """Below autograd, where the mode runs, torch cannot say whether a tensor has a tangent."""
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(small(), torch.ones(3, 4))
+        with Counting():
+            assert torch.equal(warmed(small()), small() * 2)
+            with pytest.raises(SignatureError, match="forward-mode tangents"):
+                warmed(dual)
 
 
 def test_a_written_input_under_a_dispatch_mode_is_written():

@@ -67,6 +67,15 @@ def test_autocast_is_seen(private):
     assert not private.autocast_on()
 
 
+@pytest.mark.parametrize("gone", [(), ("_PreserveDispatchKeyGuard",)], ids=["internal", "public"])
+def test_a_tangent_is_seen(monkeypatch, gone):
+    for name in gone:
+        monkeypatch.delattr(torch._C, name)
+    with forward_ad.dual_level():
+        assert torch_private.has_tangent(forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+        assert not torch_private.has_tangent(torch.ones(2))
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("private", BOTH)
 def test_jit_tracing_is_seen(private):

@@ -140,9 +140,8 @@ def refuse_tangents(op: str, tensors: Tensors) -> None:
     Raises:
         SignatureError: one does.
     """
-    forward_ad = torch_private.forward_ad
-    if forward_ad._current_level >= 0 and any(
-        t is not None and forward_ad.unpack_dual(t).tangent is not None for t in tensors
+    if torch_private.forward_ad._current_level >= 0 and any(
+        t is not None and torch_private.has_tangent(t) for t in tensors
     ):
         raise SignatureError(
             f"{op}: cannot be called with forward-mode tangents (torch.func.jvp, "

@@ -241,14 +241,15 @@ def _write(written: Sequence[int], go_on: Callable[..., Any], *args: Any) -> Any
     given, back = list(args), {}
     for i in written:
         tensor = args[i]
-        if tensor is None:
-            continue
-        count_write(tensor)
-        if is_view_in_graph(tensor):
+        if tensor is not None and is_view_in_graph(tensor):
             if id(tensor) not in back:
                 back[id(tensor)] = tensor, torch.ops.tileops_core.copy_of.default(tensor)
             given[i] = back[id(tensor)][1]
     result = go_on(*given)
+    # Afterwards, as torch counts: whoever sees the call on its way knows a tensor by its version.
+    for i in written:
+        if args[i] is not None:
+            count_write(args[i])
     for tensor, copy in back.values():
         tensor.copy_(copy)
     return result

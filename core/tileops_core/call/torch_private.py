@@ -137,6 +137,30 @@ def functionalizing() -> bool:
 forward_ad: Any = _forward_ad
 """Its ``_current_level`` is not negative inside forward-mode differentiation."""
 
+
+def has_tangent(tensor: torch.Tensor) -> bool:
+    """Whether a tensor carries a forward-mode tangent."""
+    with _seen_by_autograd():
+        return forward_ad.unpack_dual(tensor).tangent is not None
+
+
+@contextmanager
+def _seen_by_autograd() -> Iterator[None]:
+    """A context in which autograd takes part in calls, also below it, where modes run their code.
+
+    Only it knows of tangents; without it, to ask for one is an internal error of torch.
+    """
+    preserve = _attribute("_C._PreserveDispatchKeyGuard")
+    exclude = _attribute("_C._dispatch_tls_set_dispatch_key_excluded")
+    if preserve is None or exclude is None:
+        yield
+        return
+    with preserve():
+        for name in ("AutogradFunctionality", "AutogradOther", "ADInplaceOrView"):
+            exclude(getattr(torch._C.DispatchKey, name), False)
+        yield
+
+
 fx_trace: Any = _fx_trace
 """Its ``_is_fx_tracing_flag`` is set while torch.fx traces symbolically."""
 
