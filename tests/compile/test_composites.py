@@ -12,7 +12,7 @@ import composites
 import pytest
 import torch
 from call_support import small, target
-from graphs import BACKENDS, Seen, whole
+from graphs import BACKENDS, Seen, fresh, graphs, whole
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -231,3 +231,18 @@ def test_the_table_has_these_rows():
 def test_a_row_is_true(row):
     with default_target(BUILTIN):
         TESTS[row][1]()
+
+
+@pytest.mark.parametrize("first", ["eager", "compiled"])
+def test_eager_calls_of_a_composite_make_no_new_graphs(first):
+    """Dynamo sees what they leave on the instance: who serves it, and which sub-ops it holds."""
+    with fresh():
+        compiled, batches = whole(lambda op, *x: op(*x), dynamic=True), (3, 5, 7, 9, 11)
+        for op in (FusedMoEFwdOp(2), FusedMoEFwdOp(2)):
+            for batch in batches:
+                hidden, gates, *weights = layer()
+                given = hidden.repeat(3, 1)[:batch], gates.repeat(3, 1)[:batch], *weights
+                order = (op, compiled) if first == "eager" else (compiled, op)
+                one, other = (f(*given) if f is op else f(op, *given) for f in order)
+                assert torch.equal(one, other)
+        assert graphs() == 1

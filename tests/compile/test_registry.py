@@ -146,6 +146,16 @@ def test_nothing_at_all_computes_the_same(call, backend):
     compare_compiled(call, call.tensors(), backend)
 
 
+@each
+def test_eager_calls_make_no_new_graphs(call):
+    """Dynamo sees what they leave on the instance."""
+    op, tensors = call.op(), call.tensors()
+    compiled = whole(op)
+    for f in (compiled, op, compiled):
+        call.run(f, copied(tensors))
+    assert graphs() == 1
+
+
 # -- asked by opcheck -------------------------------------------------------------------------
 
 

@@ -168,6 +168,7 @@ class HasCandidate(Protocol):
     """The running group's part in a first call."""
 
     candidate: Binding | None
+    whole: bool
     entered: dict[int, list[Entered]]
 
 
@@ -225,7 +226,8 @@ def leave(op: Bound, entered: Entered, *, succeeded: bool) -> None:
             if entered.counted:
                 entered.counted, binding.users = False, binding.users - 1
             if succeeded:
-                op._binding, running.candidate = binding, None
+                whole = binding.builder is not None
+                op._binding, running.whole, running.candidate = binding, whole, None
             elif binding.users == 0:
                 running.candidate = None
                 _forget(binding)
@@ -272,7 +274,7 @@ def _release(op: Bound, binding: Binding) -> None:
     binding.claims -= 1
     if binding.claims == 0:
         if op._binding is binding:
-            op._binding = UNBOUND
+            op._binding, op._running.whole = UNBOUND, False
         _forget(binding)
 
 

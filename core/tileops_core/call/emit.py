@@ -54,7 +54,9 @@ class CompositeEmitter(CallEmitter):
         plain = [f"{t.name}={t.name}" if t.kw_only else t.name for t in self.signature.inputs]
         reads = torch_private.can_read_ahead()
         with w.block(f"def traced({', '.join(['self', *self._names])}):"):
-            with w.block("if self._binding.builder is not None:"):
+            # Not of the binding: as long as that is the unbound one, which composites share, dynamo
+            # guards that they do, and an eager call would make every graph a new one.
+            with w.block("if self._running.whole:"):
                 w.line(f"return _composite(self, {self._rest()})")
             if reads:
                 w.use("_before", reading.before_body)

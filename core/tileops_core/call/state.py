@@ -48,6 +48,7 @@ class Running(ShownByFields):
         entered: calls in progress that decide something, by thread.
         derived: tensors computed from parameters, by (name, device, key).
         delegates: the sub-ops that a composite holds.
+        whole: the binding's target has a builder for the op itself; compiled code asks here.
         tune_requested: tuned mode: what is built is asked to be tuned.
         tune_warned: somebody was told of a target's kernel that cannot be.
     """
@@ -57,6 +58,7 @@ class Running(ShownByFields):
     entered: dict[int, list[Entered]] = attrs.field(factory=dict)
     derived: dict[Any, torch.Tensor] = attrs.field(factory=dict)
     delegates: Delegates = NONE_HELD
+    whole: bool = False
     tune_requested: bool = False
     tune_warned: bool = False
 
