@@ -72,7 +72,8 @@ def _refusal(error: ManifestError) -> Any:
     """A constructor that tells what is wrong with the entry."""
 
     def __init__(self: Any, *args: Any, **named: Any) -> None:
-        raise error.with_traceback(None)
+        # Each time anew: an error holds the frames that it has passed, and so the caller's tensors.
+        raise ManifestError(str(error), problems=error.problems)
 
     return __init__
 
