@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import weakref
 from collections.abc import Collection, Mapping
 from importlib import import_module
@@ -197,18 +198,25 @@ def held_classes(ops: Collection[str] | None = None) -> dict[str, type]:
     """Those classes of some ops that somebody holds, by name; of all ops where none are named.
 
     A class refers to itself, so one that was dropped stays until the collector finds it. Where
-    there is any class to tell of, the collector is run first, over everything.
+    there is one that its module does not show, the collector is run first, over everything.
 
     Args:
         ops: names alone. What refers to the classes too, as :func:`living_classes` does, would
             hold them meanwhile.
     """
-    if ops is None:
-        ops = [ref.key for ref in _CLASSES.valuerefs()]
-    if not any(op in _CLASSES for op in ops):
-        return {}
-    gc.collect()
-    return {op: cls for op in ops if (cls := _CLASSES.get(op)) is not None}
+    names = [ref.key for ref in _CLASSES.valuerefs()] if ops is None else ops
+    if not all(map(_is_shown, names)):
+        gc.collect()
+    return {op: cls for op in names if (cls := _CLASSES.get(op)) is not None}
+
+
+def _is_shown(op: str) -> bool:
+    """Whether an op's class, if it has one, is held by its module under its own name."""
+    cls = _CLASSES.get(op)
+    if cls is None:
+        return True
+    module = sys.modules.get(cls.__module__)
+    return module is not None and vars(module).get(op) is cls
 
 
 def _class_of(op: str) -> Any:
