@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -80,27 +81,25 @@ def miss(
         served = None
         result = unserved(op, facts, outputs, effects, inputs, out)
     else:
-        return _serve(op, key, inputs, out, facts, outputs, effects, specs)
+        decide = partial(_decide, op, key, inputs, out, facts, outputs, effects, specs)
+        result, record = _serve(op, decide)
+        prune(op._running.last)
+        remember(op, record, inputs)
+        return result
     record = SignatureCall(plan, statics, specs, out is not None, Served(served))
     remember(op, record, inputs)
     return result
 
 
 def _serve(
-    op: CalledOp,
-    key: Any,
-    inputs: Tensors,
-    out: torch.Tensor | None,
-    facts: Facts,
-    outputs: tuple[OutputFacts, ...],
-    effects: Effects,
-    specs: tuple[TensorSpec | None, ...],
-) -> Any:
+    op: CalledOp, decide: Callable[[Entered], tuple[Any, SignatureCall]]
+) -> tuple[Any, SignatureCall]:
+    """Begin a call that has to decide something, decide and run it, and end it whatever happens."""
     entered, succeeded, left = Entered(), False, False
     try:
         try:
             enter(op, entered)
-            result, record = _decide(op, entered, key, inputs, out, facts, outputs, effects, specs)
+            found = decide(entered)
             succeeded = True
         finally:
             leave(op, entered, succeeded=succeeded)
@@ -108,14 +107,11 @@ def _serve(
     finally:
         if not left:  # an interrupt came right there, and a second time would be another
             leave(op, entered, succeeded=False)
-    prune(op._running.last)
-    remember(op, record, inputs)
-    return result
+    return found
 
 
 def _decide(
     op: CalledOp,
-    entered: Entered,
     key: Any,
     inputs: Tensors,
     out: torch.Tensor | None,
@@ -123,6 +119,7 @@ def _decide(
     outputs: tuple[OutputFacts, ...],
     effects: Effects,
     specs: tuple[TensorSpec | None, ...],
+    entered: Entered,
 ) -> tuple[Any, SignatureCall]:
     """Choose who serves a call, run it, and keep its route; the result and the record."""
     check_device_is_there(op, facts[0], inputs)
