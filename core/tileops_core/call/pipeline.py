@@ -160,12 +160,11 @@ def make_route(
     plan, device = op._plan, facts[0]
     kernel = on_its_device(by_name(plan, server.kernel), device)
     expected = tuple(None if o is None else (_kept(record, o[0]), o[1]) for o in outputs)
-    route = Route.of(kernel, effects.pure, expected, device, record, server.credit, server.holds)
+    rest = (effects.pure, expected, device, record, server.credit, server.holds)
     if effects.pure:
-        route.call = reading(kernel, inputs)
-    else:
-        route.call = writing(plan, route, kernel, effects, inputs)
-    return route
+        return Route.of(reading(kernel, inputs), *rest)
+    # The callable compares with a route of its own: the one that holds it would never be let go.
+    return Route.of(writing(plan, Route.of(kernel, *rest), kernel, effects, inputs), *rest)
 
 
 def check_first(plan: Plan, route: Route) -> None:
