@@ -7,6 +7,7 @@ import torch
 from call_support import Switch, good, layouts, op_class, served, small, target
 from torch.nn import functional
 
+from tileops_core.call.binding import UNBOUND
 from tileops_core.ops import (
     AddFwdOp,
     BMMFwdOp,
@@ -100,6 +101,28 @@ def test_an_empty_result_is_made_without_anybody():
         op(torch.ones(0, 4))
         assert (switch.builds, op.serving_target) == (0, None)
         assert op.last_call.served_by.target is None
+
+
+@pytest.mark.parametrize("name", ["ProbeFwdOp", "BufferFwdOp", "MaximaFwdOp"])
+def test_an_empty_call_of_an_op_that_is_bound_is_known_the_second_time(name):
+    with served(name) as op:
+        op(small())
+        empty = torch.ones(0, 4)
+        op(empty)
+        first = op.last_call
+        results = [op(empty), op(empty)]
+        assert op.last_call is first
+        assert first.served_by.target is None
+        assert results[0] is not results[1]
+        op(small())
+        assert op.last_call.served_by.target == "acme"
+
+
+def test_an_empty_call_of_an_op_that_is_not_bound_keeps_nothing():
+    with served() as op:
+        op(torch.ones(0, 4))
+        assert op._binding is UNBOUND
+        assert len(UNBOUND) == 0
 
 
 def test_a_result_with_elements_of_an_empty_tensor_is_computed():
