@@ -7,6 +7,7 @@ import torch
 from call_support import Switch, good, layouts, op_class, served, small, target
 from torch.nn import functional
 
+from tileops_core.call import pipeline
 from tileops_core.call.binding import UNBOUND
 from tileops_core.ops import (
     AddFwdOp,
@@ -116,6 +117,18 @@ def test_an_empty_call_of_an_op_that_is_bound_is_known_the_second_time(name):
         assert results[0] is not results[1]
         op(small())
         assert op.last_call.served_by.target == "acme"
+
+
+@pytest.mark.parametrize("name", ["ProbeFwdOp", "MaximaFwdOp"])
+def test_results_without_elements_are_not_taken_for_one_piece_of_memory(name, monkeypatch):
+    """What lies nowhere has the address 0, whatever it is: that asks for no closer look."""
+    with served(name) as op:
+        op(small())
+        op(torch.ones(0, 4))
+        looked = []
+        monkeypatch.setattr(pipeline, "verify", lambda *_: looked.append(1))
+        op(torch.ones(0, 4))
+        assert looked == []
 
 
 def test_an_empty_call_of_an_op_that_is_not_bound_keeps_nothing():
