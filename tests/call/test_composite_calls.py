@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import composites
 import faulty
 import pytest
@@ -67,6 +70,18 @@ def test_records_of_one_stage_keep_the_order_in_which_the_calls_completed():
     op(small())
     shapes = [record.tensors["x"][0] for record in op.last_call.stages["second"]]
     assert shapes == [(1, 2), (3, 2), (2, 2), (3, 4)]
+
+
+def test_a_composite_that_was_called_dies_with_the_last_who_holds_it():
+    op = composites.ops().nest()
+    op(small())
+    gone = weakref.ref(op)
+    gc.disable()
+    try:
+        del op
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_a_stage_that_did_not_run_has_no_place_in_the_record():

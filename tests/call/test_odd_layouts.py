@@ -7,6 +7,8 @@ import torch
 from call_support import Switch, good, layouts, op_class, served, small, target
 from torch.nn import functional
 
+from tileops_core.call import pipeline
+from tileops_core.call.binding import UNBOUND
 from tileops_core.ops import (
     AddFwdOp,
     BMMFwdOp,
@@ -100,6 +102,40 @@ def test_an_empty_result_is_made_without_anybody():
         op(torch.ones(0, 4))
         assert (switch.builds, op.serving_target) == (0, None)
         assert op.last_call.served_by.target is None
+
+
+@pytest.mark.parametrize("name", ["ProbeFwdOp", "BufferFwdOp", "MaximaFwdOp"])
+def test_an_empty_call_of_an_op_that_is_bound_is_known_the_second_time(name):
+    with served(name) as op:
+        op(small())
+        empty = torch.ones(0, 4)
+        op(empty)
+        first = op.last_call
+        results = [op(empty), op(empty)]
+        assert op.last_call is first
+        assert first.served_by.target is None
+        assert results[0] is not results[1]
+        op(small())
+        assert op.last_call.served_by.target == "acme"
+
+
+@pytest.mark.parametrize("name", ["ProbeFwdOp", "MaximaFwdOp"])
+def test_results_without_elements_are_not_taken_for_one_piece_of_memory(name, monkeypatch):
+    """What lies nowhere has the address 0, whatever it is: that asks for no closer look."""
+    with served(name) as op:
+        op(small())
+        op(torch.ones(0, 4))
+        looked = []
+        monkeypatch.setattr(pipeline, "verify", lambda *_: looked.append(1))
+        op(torch.ones(0, 4))
+        assert looked == []
+
+
+def test_an_empty_call_of_an_op_that_is_not_bound_keeps_nothing():
+    with served() as op:
+        op(torch.ones(0, 4))
+        assert op._binding is UNBOUND
+        assert len(UNBOUND) == 0
 
 
 def test_a_result_with_elements_of_an_empty_tensor_is_computed():

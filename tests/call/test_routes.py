@@ -142,6 +142,19 @@ def test_a_targets_kernels_die_with_the_op():
     assert len(counted.alive) == 0
 
 
+@pytest.mark.parametrize("name", ["ProbeFwdOp", "BufferFwdOp"])
+def test_no_route_waits_for_the_collector(name):
+    with served(name) as op:
+        op(small(), **({} if name == "ProbeFwdOp" else {"out": small()}))
+        (route,) = map(weakref.ref, op._binding.young.values())
+        gc.disable()
+        try:
+            del op._binding.young[next(iter(op._binding.young))]
+            assert route() is None
+        finally:
+            gc.enable()
+
+
 def test_a_target_builds_once_per_shape_however_the_tensor_lies():
     counted = Counted()
     with served(build=counted) as op:

@@ -266,7 +266,7 @@ class CallEmitter:
             tests = [f"type(_result) is not tuple or len(_result) != {len(outputs)}"]
             for i, output in enumerate(outputs):
                 item, due = f"_result[{i}]", f"_route.expected[{i}]"
-                wrong = self._wrong(item, f"{due}[0]", f"{due}[1]")
+                wrong = self._wrong(item, f"{due}[0]", f"{due}[1]", f"_at_{i}")
                 tests += wrong if output.nullable is None else [_if_there(item, due, wrong)]
             tests += [self._same_memory(i, j) for i in range(len(outputs)) for j in range(i)]
         recheck = f"_result = _recheck(self, _route, {self._inputs()}, _result)"
@@ -279,8 +279,15 @@ class CallEmitter:
         with w.block("except RuntimeError:"):
             w.line(recheck)
 
-    def _wrong(self, result: str, shape: str, dtype: str) -> list[str]:
-        """Tests that are true if a new output is, or may be, not what is due."""
+    def _wrong(self, result: str, shape: str, dtype: str, at: str = "") -> list[str]:
+        """Tests that are true if a new output is, or may be, not what is due.
+
+        Args:
+            result: the output.
+            shape: what its shape has to be.
+            dtype: the same of its dtype.
+            at: the name that keeps where it lies, for later tests.
+        """
         tests = [
             f"type({result}) is not _Tensor",
             f"{result}.shape != {shape}",
@@ -290,15 +297,19 @@ class CallEmitter:
             f"{result}.requires_grad",
         ]
         pointers = [f"_at_{t.name}" for t in self.signature.inputs]
-        if len(pointers) == 1:
+        if len(pointers) == 1 and not at:
             tests.append(f"{result}.data_ptr() == {pointers[0]}")
         elif pointers:
-            tests.append(f"(_at := {result}.data_ptr()) == {pointers[0]}")
-            tests += [f"_at == {pointer}" for pointer in pointers[1:]]
+            at = at or "_at"
+            tests.append(f"({at} := {result}.data_ptr()) == {pointers[0]}")
+            tests += [f"{at} == {pointer}" for pointer in pointers[1:]]
         return tests
 
     def _same_memory(self, i: int, j: int) -> str:
-        test = f"_result[{i}].data_ptr() == _result[{j}].data_ptr()"
+        mine, other = f"_result[{i}].data_ptr()", f"_result[{j}].data_ptr()"
+        if self.signature.inputs:
+            mine, other = f"_at_{i}", f"_at_{j}"
+        test = f"{mine} == {other} != 0"  # outputs without elements lie nowhere, all of them
         nullable = [k for k in (i, j) if self.signature.outputs[k].nullable is not None]
         there = [f"_result[{k}] is not None" for k in nullable]
         return " and ".join([*there, test])

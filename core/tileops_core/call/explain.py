@@ -112,7 +112,7 @@ class Explaining:
                 finally:
                     self._told.pop()
                     self._backend.pop()
-        return unserved(op, facts, outputs, effects, inputs, out) if self._told else None
+        return unserved(facts[0], outputs, effects, inputs, out) if self._told else None
 
     def _serve(
         self,

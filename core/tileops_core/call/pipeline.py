@@ -13,7 +13,7 @@ import torch
 from tileops_core.backend.targets import check_target
 from tileops_core.call import checking
 from tileops_core.call.admit import admit
-from tileops_core.call.binding import Entered, enter, leave
+from tileops_core.call.binding import UNBOUND, Entered, enter, leave
 from tileops_core.call.compose import (
     Effects,
     Tensors,
@@ -28,7 +28,7 @@ from tileops_core.call.presence import check_device_is_there
 from tileops_core.call.purity import Purity
 from tileops_core.call.resolve import Server, choose_target, resolve
 from tileops_core.call.results import verify
-from tileops_core.call.routes import Route
+from tileops_core.call.routes import Blamed, Credit, Expected, Route
 from tileops_core.call.stages import file_stages, filed
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import count_write, is_fake
@@ -69,26 +69,52 @@ def miss(
     if out is not None:
         check_out(plan, outputs, facts, out)
     specs = tuple(None if x is None else TensorSpec.of(x) for x in inputs)
+    empty = False
     if shapes_only or facts[0].type == "meta" or is_shapes_only(inputs):
-        served: object = None
-        result = unserved(op, facts, outputs, effects, inputs, out)
+        result = unserved(facts[0], outputs, effects, inputs, out)
         for _, written in _split(op, effects, inputs, out)[0]:
             count_write(written)
     elif is_empty_write(op, outputs, effects, inputs):
         check_target(plan.op, op._construction.target)
         if not effects.pure:
             check_written(plan, *_split(op, effects, inputs, out))
-        served = None
-        result = unserved(op, facts, outputs, effects, inputs, out)
+        result = unserved(facts[0], outputs, effects, inputs, out)
+        empty = key is not None and effects.pure
     else:
         decide = partial(_decide, op, key, inputs, out, facts, outputs, effects, specs)
         result, record = _serve(op, decide)
         prune(op._running.last)
         remember(op, record, inputs)
         return result
-    record = SignatureCall(plan, statics, specs, out is not None, Served(served))
+    record = SignatureCall(plan, statics, specs, out is not None, Served(None))
+    if empty:
+        _keep_empty(op, key, record, facts[0], outputs, effects)
     remember(op, record, inputs)
     return result
+
+
+def _keep_empty(
+    op: CalledOp,
+    key: Any,
+    record: SignatureCall,
+    device: torch.device,
+    outputs: tuple[OutputFacts, ...],
+    effects: Effects,
+) -> None:
+    """Keep a route of a call whose results have no elements, so that the next one is a hit.
+
+    Only on an op that is bound: such a call asks nobody, so it cannot say who serves.
+    """
+    binding = op._binding
+    if binding is UNBOUND:
+        return
+    credit = Credit(Blamed(str(binding.target)), Served(None))
+
+    def nothing(*inputs: Any) -> Any:
+        return unserved(device, outputs, effects, inputs, None)
+
+    route = Route.of(nothing, True, _expected(record, outputs), device, record, credit, None)
+    binding.keep(key, route)
 
 
 def _serve(
@@ -156,13 +182,11 @@ def make_route(
     """A route for calls like this one; its callable holds all that this kind of call needs."""
     plan, device = op._plan, facts[0]
     kernel = on_its_device(by_name(plan, server.kernel), device)
-    expected = tuple(None if o is None else (_kept(record, o[0]), o[1]) for o in outputs)
-    route = Route.of(kernel, effects.pure, expected, device, record, server.credit, server.holds)
+    rest = (effects.pure, _expected(record, outputs), device, record, server.credit, server.holds)
     if effects.pure:
-        route.call = reading(kernel, inputs)
-    else:
-        route.call = writing(plan, route, kernel, effects, inputs)
-    return route
+        return Route.of(reading(kernel, inputs), *rest)
+    # The callable compares with a route of its own: the one that holds it would never be let go.
+    return Route.of(writing(plan, Route.of(kernel, *rest), kernel, effects, inputs), *rest)
 
 
 def check_first(plan: Plan, route: Route) -> None:
@@ -182,6 +206,10 @@ def check_first(plan: Plan, route: Route) -> None:
         return result
 
     route.call = checked
+
+
+def _expected(record: SignatureCall, outputs: tuple[OutputFacts, ...]) -> tuple[Expected, ...]:
+    return tuple(None if o is None else (_kept(record, o[0]), o[1]) for o in outputs)
 
 
 def _kept(record: SignatureCall, shape: Sequence[int]) -> tuple[int, ...]:
@@ -275,8 +303,7 @@ def is_empty_write(
 
 
 def unserved(
-    op: CalledOp,
-    facts: Facts,
+    device: torch.device,
     outputs: tuple[OutputFacts, ...],
     effects: Effects,
     inputs: Tensors,
@@ -290,7 +317,7 @@ def unserved(
         elif output is None:
             results.append(None)
         else:
-            results.append(torch.empty(output[0], dtype=output[1], device=facts[0]))
+            results.append(torch.empty(output[0], dtype=output[1], device=device))
     if not results:
         return None
     return results[0] if len(results) == 1 else tuple(results)

@@ -74,7 +74,7 @@ class Preparing:
             check_out(plan, outputs, facts, out)
 
         def without_data() -> Any:
-            return unserved(op, facts, outputs, effects, inputs, out) if result else None
+            return unserved(facts[0], outputs, effects, inputs, out) if result else None
 
         if facts[0].type == "meta" or is_empty_write(op, outputs, effects, inputs):
             check_target(plan.op, op._construction.target)

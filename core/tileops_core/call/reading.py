@@ -176,7 +176,7 @@ class Holding:
         effects = effects_of(plan, plan.written(statics, facts), out is not None)
         if plan.composite and op._binding.builder is None and not _runs_strangers_code(op):
             dry.run_body(op, frame, op._binding, inputs, out)
-        return unserved(op, facts, outputs, effects, inputs, out)
+        return unserved(facts[0], outputs, effects, inputs, out)
 
 
 def _runs_strangers_code(op: Any) -> bool:

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, TypeAlias
 
 import attrs
@@ -23,7 +22,7 @@ from tileops_core.call.fallback import tell_fallback
 from tileops_core.call.frames import Aside, aside
 from tileops_core.call.origin import note_origin
 from tileops_core.call.routes import Blamed, Credit
-from tileops_core.call.stages import run_body
+from tileops_core.call.stages import body_of
 from tileops_core.call.state import CalledOp
 from tileops_core.call.torch_private import ordinary_state
 from tileops_core.call.tune import ask_entry, ask_target, built_and_tuned
@@ -120,7 +119,7 @@ def resolve(op: CalledOp, entered: Entered, device: torch.device, specs: Specs) 
         kernel = given(forward_of(candidate, op._plan.op, entry), constants(op, device))
         return Server(kernel, binding.credit(candidate, interface), entry)
     target = binding.target
-    body = partial(run_body, op, binding) if op._plan.composite else op.forward
+    body = body_of(op, binding) if op._plan.composite else op.forward
     return Server(body, Credit(Blamed(str(target)), Served(target)), None, is_body=True)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 from tileops_core.call.binding import Binding
 from tileops_core.call.frames import top
@@ -12,24 +14,31 @@ from tileops_core.record.metadata import Metadata
 from tileops_core.record.signature_call import SignatureCall
 
 
-def run_body(op: CalledOp, binding: Binding, *inputs: Any, **named: Any) -> Any:
-    """Run a composite's ``forward``, and collect what its sub-ops complete meanwhile.
+def body_of(op: CalledOp, binding: Binding) -> Callable[..., Any]:
+    """A composite's ``forward``, which collects what its sub-ops complete meanwhile.
+
+    A route of the binding keeps it. It keeps neither of the two in return, or a composite that was
+    called would stay, with all that its sub-ops have built, until the collector finds it.
 
     Args:
         op: the composite.
-        binding: what its call runs on.
-        inputs: what ``forward`` takes.
-        named: the same.
+        binding: what its calls run on.
     """
-    frame = top()
-    assert frame is not None
-    assert frame.op is op, "a composite is called through its __call__, which pushes its frame"
-    frame.binding = binding
-    frame.collecting = True
-    try:
-        return op.forward(*inputs, **named)
-    finally:
-        frame.collecting = False
+    composite, used = ref(op), ref(binding)
+
+    def run(*inputs: Any, **named: Any) -> Any:
+        own, frame = composite(), top()
+        assert own is not None  # who calls this holds it
+        assert frame is not None
+        assert frame.op is own, "a composite is called through its __call__, which pushes its frame"
+        frame.binding = used()
+        frame.collecting = True
+        try:
+            return own.forward(*inputs, **named)
+        finally:
+            frame.collecting = False
+
+    return run
 
 
 def file_stages(op: CalledOp) -> dict[str, tuple[SignatureCall, ...]]:

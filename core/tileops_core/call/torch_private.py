@@ -83,14 +83,14 @@ def is_zero_tensor(tensor: torch.Tensor) -> bool:
 
 
 def pointer_of_none(tensor: torch.Tensor) -> int:
-    """0, which is where a tensor without elements lies.
+    """No address, for a tensor without elements; 0 is what torch gives for any such result.
 
     Raises:
         RuntimeError: one of autograd's zeros: it has elements, and nobody may read them there.
     """
     if is_zero_tensor(tensor):
         raise RuntimeError("a zero tensor of autograd has no memory")
-    return 0
+    return -1
 
 
 def share_storage(one: torch.Tensor, other: torch.Tensor) -> bool:
