@@ -272,3 +272,24 @@ def test_what_a_composite_holds_later_costs_no_graph(how):
         made = graphs()
         assert torch.equal(compiled(*few), op(*few))
         assert (before, graphs()) == (1, made)
+
+
+def test_an_exported_program_holds_one_choice_of_a_body():
+    op = FusedMoEFwdOp(2)
+
+    class Layer(torch.nn.Module):
+        def forward(self, hidden, gates, gate_up, down):
+            return op(hidden, gates, gate_up, down)
+
+    def given(tokens):
+        shapes = [(tokens, 128), (tokens, 4), (4, 512, 128), (4, 128, 256)]
+        return tuple(torch.randn(shape) for shape in shapes)
+
+    def program(least):
+        tokens = {0: torch.export.Dim("tokens", min=least, max=64)}
+        return torch.export.export(Layer(), given(8), dynamic_shapes=(tokens, tokens, None, None))
+
+    with pytest.raises(torch._dynamo.exc.UserError, match="min=5"):
+        program(2)
+    few = given(5)
+    assert torch.equal(program(5).module()(*few), op(*few))
