@@ -12,7 +12,7 @@ import composites
 import pytest
 import torch
 from call_support import small, target
-from graphs import BACKENDS, Seen, fresh, graphs, whole
+from graphs import BACKENDS, Seen, fresh, graphs, shared_graphs, whole  # noqa: F401
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -233,6 +233,7 @@ def test_a_row_is_true(row):
         TESTS[row][1]()
 
 
+@pytest.mark.usefixtures("shared_graphs")
 @pytest.mark.parametrize("first", ["eager", "compiled"])
 def test_eager_calls_of_a_composite_make_no_new_graphs(first):
     """Dynamo sees what they leave on the instance: who serves it, and which sub-ops it holds."""
@@ -246,3 +247,49 @@ def test_eager_calls_of_a_composite_make_no_new_graphs(first):
                 one, other = (f(*given) if f is op else f(op, *given) for f in order)
                 assert torch.equal(one, other)
         assert graphs() == 1
+
+
+def test_a_composite_that_is_to_be_tuned_keeps_its_graph():
+    with fresh():
+        compiled, op = whole(lambda *x: op(*x)), FusedMoEFwdOp(2)
+        given = layer()
+        compiled(*given)
+        op.request_tune()
+        assert torch.equal(compiled(*given), op(*given))
+        assert graphs() == 1
+
+
+@pytest.mark.parametrize("how", ["eager", "compiled"])
+def test_what_a_composite_holds_later_costs_no_graph(how):
+    """More experts take another sub-op; equal layers hold it too, when dynamo is told of it."""
+    with fresh():
+        op, compiled = FusedMoEFwdOp(2), whole(lambda *x: op(*x))
+        few = hidden, gates, *weights = layer()
+        more = hidden, gates.repeat(1, 2), *(w.repeat(2, 1, 1) for w in weights)
+        compiled(*few)
+        before = graphs()
+        (op if how == "eager" else whole(lambda *x: op(*x)))(*more)
+        made = graphs()
+        assert torch.equal(compiled(*few), op(*few))
+        assert (before, graphs()) == (1, made)
+
+
+def test_an_exported_program_holds_one_choice_of_a_body():
+    op = FusedMoEFwdOp(2)
+
+    class Layer(torch.nn.Module):
+        def forward(self, hidden, gates, gate_up, down):
+            return op(hidden, gates, gate_up, down)
+
+    def given(tokens):
+        shapes = [(tokens, 128), (tokens, 4), (4, 512, 128), (4, 128, 256)]
+        return tuple(torch.randn(shape) for shape in shapes)
+
+    def program(least):
+        tokens = {0: torch.export.Dim("tokens", min=least, max=64)}
+        return torch.export.export(Layer(), given(8), dynamic_shapes=(tokens, tokens, None, None))
+
+    with pytest.raises(torch._dynamo.exc.UserError, match="min=5"):
+        program(2)
+    few = given(5)
+    assert torch.equal(program(5).module()(*few), op(*few))

@@ -10,7 +10,7 @@ import weakref
 import pytest
 import torch
 from call_support import Switch, good, op_class, served, small, target
-from graphs import fresh, graphs, shared_graphs, whole  # noqa: F401
+from graphs import breaks, fresh, graphs, shared_graphs, whole  # noqa: F401
 
 from tileops_core.errors import StaleGraphError
 from tileops_core.op import definition, hosts
@@ -61,6 +61,13 @@ def test_compiled_code_reads_who_serves_when_it_runs(backend):
     with served(build=Switch(good).build) as op:
         compiled = torch.compile(lambda x: (op(x), op.serving_target), backend=backend)
         assert [compiled(small())[1] for _ in range(2)] == ["acme", "acme"]
+
+
+def test_compiled_code_reads_the_last_call_when_it_runs():
+    op = RMSNormFwdOp((4,))
+    compiled = torch.compile(lambda x: (op(x), op.last_call), backend="eager", dynamic=True)
+    assert [compiled(small(n, 4))[1].tensors["x"][0][0] for n in (3, 5, 7)] == [3, 5, 7]
+    assert not any("get_ident" in reason for reason in breaks())  # of that dynamo warns
 
 
 def test_an_op_that_was_called_itself_tells_its_own_calls():

@@ -2,32 +2,75 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
-from tileops_core.call.torch_private import compiling
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.typed_keys import marked, settled, unhashable
 
+_LOCK = threading.RLock()
+
+
+def _after_fork() -> None:
+    """Give a child process a lock that no thread of its parent holds."""
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _Link:
+    """A place and who is held there, for dynamo; others are linked behind it only."""
+
+    __slots__ = ("behind", "place", "sub_op")
+
+    def __init__(self, place: Hashable, sub_op: Any) -> None:
+        self.place = place
+        self.sub_op = sub_op
+        self.behind: _Link | None = None
+
 
 class Delegates:
-    """Sub-ops by ``(stage, identity)``."""
+    """Sub-ops by ``(stage, identity)``.
 
-    __slots__ = ("_held", "_places")
+    Of a table dynamo guards how many keys there are, so that whatever is held later would cost the
+    graphs that there are. Dynamo reads a chain, and guards it as far as it has read.
+    """
+
+    __slots__ = ("_held", "_linked", "_places")
 
     def __init__(self) -> None:
         self._held: BuildOnce[Any] = BuildOnce()
+        self._linked: _Link | None = None
         self._places: dict[int, tuple[Hashable, ...]] = {}
 
-    def get(self, stage: str, identity: Hashable, make: Callable[[], Any]) -> Any:
+    def get(
+        self, stage: str, identity: Hashable, make: Callable[[], Any], *, read: bool = False
+    ) -> Any:
         """The sub-op held there; made once, however many threads ask together.
+
+        Args:
+            stage: where.
+            identity: tells the sub-ops of a stage apart.
+            make: makes it.
+            read: whether dynamo reads this, instead of Python running it.
 
         Raises:
             TypeError: an identity that no table can hold.
             ValueError: what ``make`` gives is held at another place already.
         """
         place = (stage, *marked(identity))
-        if not compiling():  # dynamo, which reads this, has its own answer
+        if read:
+            link = self._linked
+            while link is not None:
+                if link.place == place:
+                    return link.sub_op
+                link = link.behind
+        else:  # dynamo has its own answer
             try:
                 hash(place)
             except TypeError:
@@ -43,6 +86,24 @@ class Delegates:
                 f"stage {place[0]!r}, identity {place[1]!r} needs an instance of its own"
             )
         return sub_op
+
+    def link(self) -> bool:
+        """Show dynamo what is held by now, and tell whether any of it is new to it."""
+        with _LOCK:
+            last, known = self._linked, set()
+            while last is not None:
+                known.add(last.place)
+                if last.behind is None:
+                    break
+                last = last.behind
+            new = [_Link(*item) for item in self._held.items() if item[0] not in known]
+            for link in new:
+                if last is None:
+                    self._linked = link
+                else:
+                    last.behind = link
+                last = link
+        return bool(new)
 
     def stage_of(self, sub_op: object) -> str | None:
         """The stage that a sub-op is held for, None for an op that is not held."""

@@ -51,7 +51,7 @@ def before_body(context: Any) -> None:
     try:
         _check(op, inputs, out)
         if _hold(op, inputs, out):
-            # What an op holds is part of what dynamo guards, and equal ops are to share a graph.
+            # Who is held for the call is part of what dynamo guards, and equal ops share a graph.
             for equal in _equals(op):
                 _hold(equal, inputs, out)
             torch_private.read_again(f"{op._plan.op} holds what it did not hold before")
@@ -110,7 +110,7 @@ def _check(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> None:
 
 
 def _hold(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> bool:
-    """Hold what a call's body will ask for, and tell whether anything was not held before.
+    """Hold what a call's body will ask for, and tell whether any of it is new to dynamo.
 
     A body that needs data holds what it does before that.
 
@@ -119,15 +119,14 @@ def _hold(op: CalledOp, inputs: Tensors, out: torch.Tensor | None) -> bool:
     """
     specs = [_spec(x) for x in (*inputs, out)]
     if any(spec is None for spec, x in zip(specs, (*inputs, out), strict=True) if x is not None):
-        return False
-    before = _count(op)
+        return _link(op)
     # Whatever else fails, dynamo meets it next, in the body, and tells it with the line.
     holding = Holding()
     with suppress(Exception), torch_private.ordinary_state(), dry.stand_ins(op, specs) as given:
         holding.call(op, given[:-1], given[-1])
     if holding.refused is not None:
         raise holding.refused
-    return _count(op) > before
+    return _link(op)
 
 
 def _spec(tensor: torch.Tensor | None) -> TensorSpec | None:
@@ -139,9 +138,10 @@ def _spec(tensor: torch.Tensor | None) -> TensorSpec | None:
     return TensorSpec(tensor.device, tensor.dtype, known) if len(known) == len(sizes) else None
 
 
-def _count(op: Any) -> int:
+def _link(op: Any) -> bool:
     held: Sequence[Any] = op.held_delegates()
-    return sum(1 + _count(sub_op) for sub_op in held)
+    new: list[bool] = [op._running.delegates.link(), *map(_link, held)]
+    return any(new)
 
 
 class Holding:

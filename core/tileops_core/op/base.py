@@ -158,10 +158,7 @@ class Op(Holds, Prepares, Rooflines, Tunes):
         Raises:
             RuntimeError: no call has completed.
         """
-        record = read(self._running.last)
-        if record is None:
-            host = known_host(self._key)
-            record = None if host is None else read(host._running.last)
+        record: SignatureCall | None = _recorded(self)
         if record is None:
             raise RuntimeError(f"{type(self).__name__}: no call has completed yet")
         return record
@@ -292,6 +289,16 @@ def _serving(op: Op) -> Any:
         host = known_host(op._key)
         return None if host is None else host._binding.target
     return binding.target
+
+
+@not_traced
+def _recorded(op: Op) -> Any:
+    """The record of the last call; asked between graphs, because every thread has its own."""
+    record = read(op._running.last)
+    if record is None:
+        host = known_host(op._key)
+        record = None if host is None else read(host._running.last)
+    return record
 
 
 def _shown(value: Any) -> str:

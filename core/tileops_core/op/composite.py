@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tileops_core.backend.targets import Builtin
 from tileops_core.call.delegates import Delegates
+from tileops_core.call.torch_private import compiling
 from tileops_core.kernels.typed_keys import settled
 from tileops_core.suggest import did_you_mean
 
@@ -57,9 +58,10 @@ class Holds:
             ValueError: there is no such stage, another op is held there already, or ``given`` is
                 held elsewhere.
         """
-        held = self._held(stage, given)
-        found = held.get(stage, identity, lambda: self._sub_op(stage, given, params))
-        if self._running.tune_requested and not found._running.tune_requested:
+        held, read = self._held(stage, given), compiling()
+        found = held.get(stage, identity, lambda: self._sub_op(stage, given, params), read=read)
+        # Dynamo would guard the marks. What it reads is held already, and was asked then.
+        if not read and self._running.tune_requested and not found._running.tune_requested:
             found.request_tune()
         if given is not None and found is not given:
             raise ValueError(
