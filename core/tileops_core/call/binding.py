@@ -22,6 +22,7 @@ from tileops_core.backend.targets import Builtin
 from tileops_core.by_fields import ShownByFields
 from tileops_core.call.frames import around
 from tileops_core.call.routes import Blamed, Credit, Generations, Route
+from tileops_core.forks import renewed_lock
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.contracts import Candidate
 from tileops_core.record.signature_call import Served
@@ -174,17 +175,7 @@ class HasCandidate(Protocol):
 
 # One lock for all instances: it is held for a few instructions, and only on misses. Re-entrant,
 # because a finalizer that runs meanwhile may call an op.
-_LOCK = threading.RLock()
-
-
-def _after_fork() -> None:
-    """Give a child process a lock that no thread of its parent holds."""
-    global _LOCK
-    _LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_LOCK = renewed_lock(globals(), "_LOCK")
 
 
 def enter(op: Bound, entered: Entered) -> None:

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from tileops_core.forks import renewed_lock
 from tileops_core.kernels.builds import BuildOnce
 from tileops_core.kernels.typed_keys import marked, settled, unhashable
 
-_LOCK = threading.RLock()
-
-
-def _after_fork() -> None:
-    """Give a child process a lock that no thread of its parent holds."""
-    global _LOCK
-    _LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_LOCK = renewed_lock(globals(), "_LOCK")
 
 
 class _Link:

@@ -10,8 +10,6 @@ the host is made from the key and kept in a table of its own, bounded.
 from __future__ import annotations
 
 import json
-import os
-import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +21,7 @@ from tileops_core.call.callers import CALLERS, caller_of
 from tileops_core.call.state import Running
 from tileops_core.call.torch_private import ordinary_state
 from tileops_core.errors import StaleGraphError
+from tileops_core.forks import renewed_lock
 from tileops_core.op.keys import NotInTextError, arguments_of
 
 KEPT = 4096
@@ -58,17 +57,7 @@ HOSTS: dict[str, Any] = {}
 """The hosts there are, by key."""
 _WITHOUT_INSTANCE: dict[str, None] = {}
 # Re-entrant: a finalizer that runs meanwhile may make ops.
-_LOCK = threading.RLock()
-
-
-def _after_fork() -> None:
-    """Give a child process a lock that no thread of its parent holds."""
-    global _LOCK
-    _LOCK = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+_LOCK = renewed_lock(globals(), "_LOCK")
 
 
 def _forget(place: weakref.ref[Anchor]) -> None:
