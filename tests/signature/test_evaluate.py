@@ -33,7 +33,7 @@ conditions = st.deferred(
 
 def is_small(text: str) -> bool:
     """Whether the language's bounds on size and nesting allow the text."""
-    nested = text.count("(") >= 20 or "not " * 5 in text
+    nested = text.count("(") >= 20 or "not " * 5 in text or "not " * 4 + "-" in text
     return len(text) < 200 and text.count("sum") < 3 and not nested
 
 
