@@ -239,7 +239,7 @@ def test_eager_calls_of_a_composite_make_no_new_graphs(first):
     """Dynamo sees what they leave on the instance: who serves it, and which sub-ops it holds."""
     with fresh():
         compiled, batches = whole(lambda op, *x: op(*x), dynamic=True), (3, 5, 7, 9, 11)
-        for op in (FusedMoEFwdOp(2), FusedMoEFwdOp(2)):
+        for op in (FusedMoEFwdOp(2, target=BUILTIN), FusedMoEFwdOp(2, target=BUILTIN)):
             for batch in batches:
                 hidden, gates, *weights = layer()
                 given = hidden.repeat(3, 1)[:batch], gates.repeat(3, 1)[:batch], *weights
@@ -251,7 +251,7 @@ def test_eager_calls_of_a_composite_make_no_new_graphs(first):
 
 def test_a_composite_that_is_to_be_tuned_keeps_its_graph():
     with fresh():
-        compiled, op = whole(lambda *x: op(*x)), FusedMoEFwdOp(2)
+        compiled, op = whole(lambda *x: op(*x)), FusedMoEFwdOp(2, target=BUILTIN)
         given = layer()
         compiled(*given)
         op.request_tune()
@@ -263,7 +263,7 @@ def test_a_composite_that_is_to_be_tuned_keeps_its_graph():
 def test_what_a_composite_holds_later_costs_no_graph(how):
     """More experts take another sub-op; equal layers hold it too, when dynamo is told of it."""
     with fresh():
-        op, compiled = FusedMoEFwdOp(2), whole(lambda *x: op(*x))
+        op, compiled = FusedMoEFwdOp(2, target=BUILTIN), whole(lambda *x: op(*x))
         few = hidden, gates, *weights = layer()
         more = hidden, gates.repeat(1, 2), *(w.repeat(2, 1, 1) for w in weights)
         compiled(*few)
@@ -275,7 +275,7 @@ def test_what_a_composite_holds_later_costs_no_graph(how):
 
 
 def test_an_exported_program_holds_one_choice_of_a_body():
-    op = FusedMoEFwdOp(2)
+    op = FusedMoEFwdOp(2, target=BUILTIN)
 
     class Layer(torch.nn.Module):
         def forward(self, hidden, gates, gate_up, down):

@@ -12,6 +12,7 @@ import torch
 from call_support import Switch, good, op_class, served, small, target
 from graphs import breaks, fresh, graphs, shared_graphs, whole  # noqa: F401
 
+from tileops_core import BUILTIN
 from tileops_core.errors import StaleGraphError
 from tileops_core.op import definition, hosts
 from tileops_core.ops import AddFwdOp, GEMMFwdOp, ReLUFwdOp, RMSNormFwdOp
@@ -376,7 +377,7 @@ class Same(ReLUFwdOp):
 @pytest.mark.parametrize("first", [Shifted, ReLUFwdOp])
 def test_a_class_that_changes_an_op_and_the_op_run_their_own_bodies_in_graphs(first):
     x = small() - 6
-    made = {cls: cls() for cls in (first, *{Shifted, ReLUFwdOp} - {first})}
+    made = {cls: cls(target=BUILTIN) for cls in (first, *{Shifted, ReLUFwdOp} - {first})}
     for cls, op in made.items():
         assert torch.equal(whole(op)(x), torch.relu(x) + (cls is Shifted))
 
@@ -401,7 +402,7 @@ def test_a_class_changes_what_its_parents_change():
 
 
 def test_a_changed_ops_graph_runs_while_any_of_its_equals_is_there():
-    first, second = Shifted(), Shifted()
+    first, second = Shifted(target=BUILTIN), Shifted(target=BUILTIN)
     del first
     assert torch.equal(whole(second)(small()), small() + 1)
 
