@@ -194,7 +194,8 @@ def enter(op: Bound, entered: Entered) -> None:
                 running.candidate = Binding()
             binding = running.candidate
             entered.binding, entered.counted, binding.users = binding, True, binding.users + 1
-        entered.binding = binding
+        else:
+            entered.binding = binding
 
 
 def leave(op: Bound, entered: Entered, *, succeeded: bool) -> None:

@@ -76,7 +76,7 @@ def typed(value: Any) -> Any:
 
 
 def name_of_class(cls: type) -> str:
-    """A name that no other class has, were it defined by the same text again."""
+    """A name that no other class has, not even one that the same text defines again."""
     return f"{cls.__module__}.{cls.__qualname__} {uuid.uuid4().hex}"
 
 

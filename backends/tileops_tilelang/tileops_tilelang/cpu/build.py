@@ -27,10 +27,11 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-_CACHE = "TILELANG_CACHE_DIR"
-
 SCHEDULE = ("lanes",)
 """The facts that are the schedule's and not the program's."""
+
+_CACHE = "TILELANG_CACHE_DIR"
+"""Where TileLang's own cache is told to be."""
 
 
 class BuildError(RuntimeError):
